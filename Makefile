@@ -1,0 +1,76 @@
+# Everything runs from .venv, which is made on first use from requirements/lock.txt. Needed: make and Python 3.11 to 3.13.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-all lint docs lock bench clean
+
+# The first of these that really starts and is a supported version; choose another with `make PYTHON=/path/to/python`.
+PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
+	"$$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' >/dev/null 2>&1 \
+	&& echo "$$python" && break; done)
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+DEMO_FLAGS ?=
+PYTEST_FLAGS ?=
+BENCH_FLAGS ?=
+WORKERS ?= 2
+
+help:  ## show this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|' 2>/dev/null \
+	|| grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST)
+
+demo: $(READY)  ## run the demonstration (DEMO_FLAGS=--quick for a short one)
+	@$(BIN)/bellief demo $(DEMO_FLAGS)
+
+test: $(READY)  ## run the fast tests (PYTEST_FLAGS=..., WORKERS=2)
+	@$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_FLAGS)
+
+test-all: $(READY)  ## run all tests, the slow statistical ones too
+	@$(BIN)/python -m pytest -n $(WORKERS) -m "" $(PYTEST_FLAGS)
+
+lint: $(READY)  ## check style, types and the import layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+docs: $(READY)  ## build the documentation into docs/_build/html
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
+bench: $(READY)  ## run the benchmarks (BENCH_FLAGS=...)
+	@$(BIN)/python benchmarks/run.py $(BENCH_FLAGS)
+
+clean:  ## remove the environment, the caches and what was built (runs/ is kept)
+	rm -rf $(VENV) .venv-lock build dist docs/_build docs/generated .pytest_cache .mypy_cache .ruff_cache \
+		.import_linter_cache .hypothesis .coverage htmlcov bellief-demo
+	find src tests benchmarks examples docs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamp is written last: a set-up that stops half-way leaves none, and the next one starts from an empty folder.
+$(READY): pyproject.toml requirements/lock.txt
+	@test -n "$(PYTHON)" || { echo "No Python from 3.11 to 3.13 was found: install one, or name it with 'make PYTHON=/path/to/python'." >&2; exit 1; }
+	@echo "Setting up $(VENV) with $$($(PYTHON) --version) (a few minutes the first time)"
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "$(PYTHON) could not make a virtual environment: install its venv module (Debian: python3-venv)." >&2; exit 1; }
+	@$(PIP) install -qq --require-hashes -r requirements/lock.txt
+	@$(PIP) install -qq --no-deps --no-build-isolation -e .
+	@touch $@
+
+# Resolved on the oldest supported Python, from the public index alone: local mirrors and wheel folders would leave
+# their own hashes in the file.
+LOCK_PYTHON ?= python3.11
+LOCK_EXTRAS := nn experiments test docs dev
+lock:  ## resolve requirements/lock.txt again (LOCK_FLAGS=--upgrade for newer versions)
+	@test -x .venv-lock/bin/pip-compile || { rm -rf .venv-lock; $(LOCK_PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install -qq "pip-tools==7.6.2"; }
+	@.venv-lock/bin/python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \
+		|| { echo "The lock file must be resolved with Python 3.11: name one with 'make lock LOCK_PYTHON=...'." >&2; exit 1; }
+	@mkdir -p .venv-lock/out && cp requirements/lock.txt .venv-lock/out/lock.txt 2>/dev/null || true
+	env -u PIP_FIND_LINKS -u PIP_EXTRA_INDEX_URL PIP_CONFIG_FILE=/dev/null .venv-lock/bin/pip-compile --quiet \
+		$(LOCK_EXTRAS:%=--extra %) --generate-hashes --strip-extras --allow-unsafe --no-header --no-emit-index-url \
+		--no-emit-find-links --no-emit-trusted-host $(LOCK_FLAGS) -o .venv-lock/out/lock.txt pyproject.toml
+	@{ echo "# Versions of everything Bellief is developed and tested with. Regenerate with: make lock"; \
+		grep -v '^# Versions of everything' .venv-lock/out/lock.txt; } > requirements/lock.txt

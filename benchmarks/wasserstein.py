@@ -1,0 +1,138 @@
+"""How close value posteriors come to the truth on NChain: the paper's Wasserstein table, with more data sets.
+
+For each reading of the paper's fixed policy and each amount of data: many data sets, the truth by Monte Carlo with many
+MDPs, and the mean over states of the Wasserstein distance to it. Writes CSV and Markdown.
+
+    python benchmarks/wasserstein.py --data-sets 20 --truth 20000 --out docs/results
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.stats import wasserstein_distance
+
+import bellief
+from bellief.envs import make
+
+POLICIES = {"back-heavy": (0.8, 0.2), "forward-heavy": (0.2, 0.8)}
+SIZES = (10, 100, 1000)
+PAPER = {10: (22.80, 30.69), 100: (16.41, 17.90), 1000: (4.18, 4.27)}
+DISCOUNT = 0.99
+
+
+def simulate(rng: np.random.Generator, policy: tuple[float, float], steps: int) -> bellief.Transitions:
+    """A log of the fixed policy in NChain."""
+    outcomes = make("nchain").outcomes
+    state, rows = 0, []
+    for _ in range(steps):
+        action = int(rng.random() < policy[1])
+        outcome = int(rng.random() >= outcomes.probability[state, action, 0])
+        following = int(outcomes.next_state[state, action, outcome])
+        rows.append((state, action, outcomes.reward[state, action, outcome], following))
+        state = following
+    return bellief.Transitions.from_arrays(*map(np.array, zip(*rows, strict=True)), states=5, actions=2)
+
+
+def distance(truth: np.ndarray, samples: np.ndarray) -> float:
+    """Mean over states of the one-dimensional Wasserstein distances."""
+    return float(np.mean([wasserstein_distance(truth[:, state], samples[:, state]) for state in range(5)]))
+
+
+def measure(data: bellief.Transitions, policy: np.ndarray, truth_size: int, seed: int) -> dict[str, float]:
+    """Distances of all methods on one data set. Methods with the same seed and number share their MDPs."""
+
+    def values(**options):
+        return bellief.evaluate(data, policy, DISCOUNT, seed=seed, **options).samples
+
+    truth = bellief.evaluate(data, policy, DISCOUNT, seed=10**6 + seed, method="monte-carlo", mdps=truth_size).samples
+    # The paper averages five runs of its algorithm, each on its own MDPs.
+    gaussian = [
+        distance(
+            truth, bellief.evaluate(data, policy, DISCOUNT, seed=10**7 + 5 * seed + run, method="gaussian").samples
+        )
+        for run in range(5)
+    ]
+    return {
+        "mean MDP": distance(truth, values(method="mean-mdp")),
+        "gaussian, 10 MDPs (paper)": float(np.mean(gaussian)),
+        "Monte Carlo, 10 MDPs": distance(truth, values(method="monte-carlo", mdps=10)),
+        "Monte Carlo, 100 MDPs": distance(truth, values(method="monte-carlo", mdps=100)),
+        "joint, 100 MDPs, psi_H zero": distance(truth, values(method="joint", mdps=100, final="zero", draws=100)),
+        "joint, 100 MDPs, psi_H pooled, H 688": distance(
+            truth, values(method="joint", mdps=100, final="pooled", draws=10_000)
+        ),
+        "joint, 100 MDPs, psi_H pooled, H 100": distance(
+            truth, values(method="joint", mdps=100, final="pooled", lookahead=100, draws=10_000)
+        ),
+        "joint, 100 MDPs, psi_H zero, H 100": distance(
+            truth, values(method="joint", mdps=100, final="zero", lookahead=100)
+        ),
+    }
+
+
+def main() -> None:
+    """Measure, summarise, write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data-sets", type=int, default=20)
+    parser.add_argument("--truth", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=Path("docs/results"))
+    options = parser.parse_args()
+    rows = []
+    for reading, probabilities in POLICIES.items():
+        policy = np.tile(probabilities, (5, 1))
+        for steps in SIZES:
+            for number in range(options.data_sets):
+                rng = np.random.default_rng([options.seed, steps, number, reading == "back-heavy"])
+                data = simulate(rng, probabilities, steps)
+                found = measure(data, policy, options.truth, options.seed * 1000 + number)
+                rows += [
+                    {"policy": reading, "steps": steps, "data set": number, "method": method, "distance": value}
+                    for method, value in found.items()
+                ]
+            print(f"{reading}, {steps} steps done", flush=True)
+    frame = pd.DataFrame(rows)
+    options.out.mkdir(parents=True, exist_ok=True)
+    frame.to_csv(options.out / "wasserstein.csv", index=False, float_format="%.4f")
+    (options.out / "wasserstein.md").write_text(markdown(frame, options))
+    print(f"wrote {options.out / 'wasserstein.md'}")
+
+
+def markdown(frame: pd.DataFrame, options: argparse.Namespace) -> str:
+    """Mean distance, its standard error over data sets, and the ratio of means to the mean MDP's."""
+    command = f"python benchmarks/wasserstein.py --data-sets {options.data_sets} --truth {options.truth}"
+    lines = [
+        "# Wasserstein distance to the true value posterior, NChain",
+        "",
+        f"Mean over {options.data_sets} data sets (standard error), averaged over states; in brackets the ratio to the "
+        f"mean MDP's. Truth: Monte Carlo with {options.truth:,} MDPs. Command: `{command}`.",
+    ]
+    for reading in POLICIES:
+        part = frame[frame["policy"] == reading].pivot(index=["steps", "data set"], columns="method", values="distance")
+        lines += ["", f"## {reading} policy {POLICIES[reading]}", "", "| method | 10 steps | 100 steps | 1000 steps |"]
+        lines += ["|---|---|---|---|"]
+        for method in frame["method"].unique():
+            cells = []
+            for steps in SIZES:
+                values, base = part.loc[steps][method], part.loc[steps]["mean MDP"]
+                error = values.std(ddof=1) / np.sqrt(len(values))
+                cells.append(f"{values.mean():.2f} ({error:.2f}) [{values.mean() / base.mean():.2f}]")
+            lines.append(f"| {method} | {' | '.join(cells)} |")
+        printed = [f"{induction} [{induction / mean:.2f}]" for induction, mean in PAPER.values()]
+        lines.append(f"| the paper's induction | {' | '.join(printed)} |")
+        lines.append(f"| the paper's mean MDP | {' | '.join(f'{mean}' for _, mean in PAPER.values())} |")
+        lines += ["", "Paired differences to Monte Carlo on the same 100 MDPs (negative: closer to the truth):", ""]
+        lines += ["| method | 10 steps | 100 steps | 1000 steps |", "|---|---|---|---|"]
+        for method in [name for name in frame["method"].unique() if name.startswith("joint")]:
+            cells = []
+            for steps in SIZES:
+                gap = part.loc[steps][method] - part.loc[steps]["Monte Carlo, 100 MDPs"]
+                cells.append(f"{gap.mean():+.3f} ({gap.std(ddof=1) / np.sqrt(len(gap)):.3f})")
+            lines.append(f"| {method} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""Sphinx configuration. The build reads nothing from the network."""
+
+from importlib.metadata import version as installed_version
+
+project = "Bellief"
+author = "The Bellief developers"
+copyright = "2026, The Bellief developers"
+release = installed_version("bellief")
+version = release
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.mathjax",
+    "myst_parser",
+]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}  # autosummary writes .rst
+exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
+
+autosummary_generate = True
+autodoc_typehints = "signature"
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True, "show-inheritance": False}
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+# Docstrings are written in Markdown's habit: single backticks are code.
+default_role = "code"
+
+myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+html_theme = "pydata_sphinx_theme"
+html_title = "Bellief"
+html_show_sourcelink = False
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+}

@@ -1,0 +1,46 @@
+"""Bellief: Bayesian reinforcement learning with posterior distributions over value functions.
+
+Public names are imported when they are first used, so that `import bellief` and `bellief --help` stay fast.
+"""
+
+import importlib
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+from bellief.errors import UserError
+from bellief.registry import register_with_gymnasium
+
+if TYPE_CHECKING:
+    from bellief.envs import make
+    from bellief.experiments import RunResult, run
+    from bellief.offline import Transitions, ValuePosterior, evaluate
+
+try:
+    __version__ = version("bellief")
+except PackageNotFoundError:  # a source tree that was never installed
+    __version__ = "0+unknown"
+
+_HOMES = {
+    "RunResult": "bellief.experiments",
+    "Transitions": "bellief.offline",
+    "ValuePosterior": "bellief.offline",
+    "evaluate": "bellief.offline",
+    "make": "bellief.envs",
+    "run": "bellief.experiments",
+}
+
+__all__ = ["RunResult", "Transitions", "UserError", "ValuePosterior", "__version__", "evaluate", "make", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'bellief' has no attribute '{name}'")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+# `gymnasium.make("bellief:NChain-v0")` imports this package and expects the names to be known from then on.
+register_with_gymnasium()

@@ -1,0 +1,90 @@
+"""Multi-MDP backwards induction (Dimitrakakis 2011): one policy for several sampled MDPs at once.
+
+Every step back chooses the action that is best on average over the MDPs, and backs each MDP's own values up under it.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key
+
+from bellief.agents import rules
+from bellief.beliefs import tabular
+from bellief.errors import UserError
+from bellief.types import Spaces, Transition
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Settings: as many MDPs and steps ahead as BBI has, since the paper does not say."""
+
+    horizon: int = 100
+    discount: float = 0.99
+    mdps: int = 10
+    prior: tabular.Prior = tabular.PAPER_PRIOR
+
+    def __post_init__(self):
+        if not 0 < self.discount <= 1:
+            raise UserError(f"discount must lie in (0, 1], not {self.discount}.")
+        if self.horizon < 1 or self.mdps < 1:
+            raise UserError(f"horizon and mdps must be at least 1, not {self.horizon} and {self.mdps}.")
+
+
+class State(NamedTuple):
+    """What has been learned and the action chosen for each state."""
+
+    belief: tabular.TabularBelief
+    actions: Int[Array, "S"]
+
+
+class Info(NamedTuple):
+    """Mean and spread over the MDPs of the values that the policy has in them."""
+
+    value_mean: Float[Array, "S"]
+    value_sd: Float[Array, "S"]
+
+
+def init(key: Key[Array, ""], config: Config, spaces: Spaces) -> State:
+    """Nothing learned; actions at random until the first plan."""
+    del config
+    belief = tabular.init(spaces.states, spaces.actions, spaces.terminates)
+    return State(belief, jax.random.randint(key, (spaces.states,), 0, spaces.actions))
+
+
+def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> tuple[State, Info]:
+    """Q_j = R_j + discount P_j V_j; a(s) maximises the mean of Q_j over j; V_j(s) = Q_j(s, a(s))."""
+    mdp_key, tie_key = jax.random.split(key)
+
+    def draw(one):
+        return tabular.sample(one, config.prior, state.belief, config.discount, support=spaces.support)
+
+    mdps = jax.vmap(draw)(jax.random.split(mdp_key, config.mdps))
+
+    def step(values, step_key):
+        q_values = mdps.reward + config.discount * jnp.einsum("jsat,jt->jsa", mdps.transition, values)
+        actions = rules.argmax(step_key, jnp.mean(q_values, axis=0))
+        return q_values[:, jnp.arange(spaces.states), actions], actions
+
+    first = jnp.zeros((config.mdps, spaces.states), mdps.reward.dtype)
+    values, actions = jax.lax.scan(step, first, jax.random.split(tie_key, config.horizon))
+    return State(state.belief, actions[-1]), Info(jnp.mean(values, axis=0), jnp.std(values, axis=0))
+
+
+def act(key: Key[Array, ""], config: Config, state: State, observation: Int[Array, ""]) -> Int[Array, ""]:
+    """The planned action."""
+    del key, config
+    return state.actions[observation]
+
+
+def update(config: Config, state: State, transition: Transition) -> State:
+    """Account for one transition."""
+    del config
+    return state._replace(belief=tabular.update(state.belief, transition))
+
+
+def policy(config: Config, state: State) -> Float[Array, "S A"]:
+    """The stationary policy that the agent follows now."""
+    del config
+    return jax.nn.one_hot(state.actions, state.belief.counts.shape[1], dtype=state.belief.rewards.mean.dtype)

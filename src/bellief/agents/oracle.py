@@ -1,0 +1,77 @@
+"""The oracle: it is told the MDP and follows its optimal policy, the ceiling of every comparison."""
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Key
+
+from bellief.errors import UserError
+from bellief.mdp import bellman
+from bellief.mdp.tabular import TabularMDP
+from bellief.types import Spaces, Transition
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Settings. `actions` are filled in by `informed`; the discount is so high that the average reward is maximised."""
+
+    discount: float = 0.99999
+    actions: tuple[int, ...] = ()
+
+    def __post_init__(self):
+        if not 0 < self.discount < 1:
+            raise UserError(f"discount must lie between 0 and 1, not {self.discount}.")
+
+
+class State(NamedTuple):
+    """The optimal action of each state; `choices` only carries the number of actions in its shape."""
+
+    actions: Int[Array, "S"]
+    choices: Int[Array, "A"]
+
+
+class Info(NamedTuple):
+    """Nothing to report."""
+
+
+def informed(config: Config, mdp: TabularMDP) -> Config:
+    """The configuration with the optimal actions of the true model, solved in float64."""
+    with jax.enable_x64(True):
+        model = jax.tree.map(jnp.asarray, mdp)._replace(discount=jnp.asarray(config.discount))
+        actions = np.asarray(bellman.policy_iteration(model).actions)
+    return dataclasses.replace(config, actions=tuple(int(action) for action in actions))
+
+
+def init(key: Key[Array, ""], config: Config, spaces: Spaces) -> State:
+    """Everything is known from the start."""
+    del key
+    if len(config.actions) != spaces.states:
+        raise UserError("The oracle needs an environment whose model is known.")
+    return State(jnp.asarray(config.actions, jnp.int32), jnp.arange(spaces.actions))
+
+
+def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> tuple[State, Info]:
+    """Nothing to plan."""
+    del key, config, spaces
+    return state, Info()
+
+
+def act(key: Key[Array, ""], config: Config, state: State, observation: Int[Array, ""]) -> Int[Array, ""]:
+    """The optimal action."""
+    del key, config
+    return state.actions[observation]
+
+
+def update(config: Config, state: State, transition: Transition) -> State:
+    """Nothing to learn."""
+    del config, transition
+    return state
+
+
+def policy(config: Config, state: State) -> Float[Array, "S A"]:
+    """The optimal policy."""
+    del config
+    return jax.nn.one_hot(state.actions, state.choices.shape[0], dtype=jnp.float32)

@@ -1,0 +1,80 @@
+"""Posterior sampling (Strens 2000): solve one MDP drawn from the posterior, follow its policy until the next update."""
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key
+
+from bellief.agents import rules
+from bellief.beliefs import tabular
+from bellief.errors import UserError
+from bellief.mdp import bellman
+from bellief.types import Spaces, Transition
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Settings. `tolerance` is how exactly the sampled MDP is solved, as a fraction of the span of possible values."""
+
+    discount: float = 0.99
+    tolerance: float = 1e-4
+    prior: tabular.Prior = tabular.PAPER_PRIOR
+
+    def __post_init__(self):
+        if not 0 < self.discount < 1:
+            raise UserError(f"discount must lie between 0 and 1, not {self.discount}.")
+        if not self.tolerance > 0:
+            raise UserError(f"tolerance must be positive, not {self.tolerance}.")
+
+
+class State(NamedTuple):
+    """What has been learned, the chosen actions, and the last solution, from which the next one starts."""
+
+    belief: tabular.TabularBelief
+    actions: Int[Array, "S"]
+    values: Float[Array, "S"]
+
+
+class Info(NamedTuple):
+    """Greedy steps that the solver took, and the sampled MDP's optimal values."""
+
+    iterations: Int[Array, ""]
+    value_mean: Float[Array, "S"]
+
+
+def init(key: Key[Array, ""], config: Config, spaces: Spaces) -> State:
+    """Nothing learned; actions at random until the first plan."""
+    del config
+    belief = tabular.init(spaces.states, spaces.actions, spaces.terminates)
+    actions = jax.random.randint(key, (spaces.states,), 0, spaces.actions)
+    return State(belief, actions, jnp.zeros(spaces.states, belief.rewards.mean.dtype))
+
+
+def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> tuple[State, Info]:
+    """Draw an MDP, solve it, keep its greedy actions."""
+    mdp_key, tie_key = jax.random.split(key)
+    mdp = tabular.sample(mdp_key, config.prior, state.belief, config.discount, support=spaces.support)
+    span = tabular.reward_span(config.prior, state.belief, spaces) / (1 - config.discount)
+    solution = bellman.modified_policy_iteration(mdp, state.values, config.tolerance * span)
+    actions = rules.argmax(tie_key, bellman.action_values(mdp, solution.values))
+    return State(state.belief, actions, solution.values), Info(solution.iterations, solution.values)
+
+
+def act(key: Key[Array, ""], config: Config, state: State, observation: Int[Array, ""]) -> Int[Array, ""]:
+    """The planned action."""
+    del key, config
+    return state.actions[observation]
+
+
+def update(config: Config, state: State, transition: Transition) -> State:
+    """Account for one transition."""
+    del config
+    return state._replace(belief=tabular.update(state.belief, transition))
+
+
+def policy(config: Config, state: State) -> Float[Array, "S A"]:
+    """The stationary policy that the agent follows now."""
+    del config
+    return jax.nn.one_hot(state.actions, state.belief.counts.shape[1], dtype=state.values.dtype)

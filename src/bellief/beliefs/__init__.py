@@ -1,0 +1,1 @@
+"""P(MDP | data): conjugate families, one a file, and the tabular belief that is composed of them."""

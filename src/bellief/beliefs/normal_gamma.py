@@ -1,0 +1,105 @@
+"""NormalGamma belief about the mean and precision of a reward; the state is count, mean and squared deviations.
+
+The paper's parameters (mu, kappa, alpha, beta) are computed from these sufficient statistics when they are needed, so
+updating needs no prior and the count stays an exact integer.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import gammaln
+from jaxtyping import Array, Float, Int, Key
+
+from bellief.beliefs.gamma import sample_log_gamma
+
+
+class Parameters(NamedTuple):
+    """Parameters of a NormalGamma distribution, in the paper's order [mu, kappa, alpha, beta]."""
+
+    mean: Float[Array, "*rows"]
+    strength: Float[Array, "*rows"]
+    shape: Float[Array, "*rows"]
+    rate: Float[Array, "*rows"]
+
+
+class Statistics(NamedTuple):
+    """Sufficient statistics of the rewards seen in each row."""
+
+    count: Int[Array, "*rows"]  # type: ignore[assignment]  # a tuple has a method of that name
+    mean: Float[Array, "*rows"]
+    squares: Float[Array, "*rows"]
+
+
+def init(rows: tuple[int, ...], dtype: jnp.dtype = jnp.float32) -> Statistics:
+    """No observations yet."""
+    return Statistics(jnp.zeros(rows, jnp.int32), jnp.zeros(rows, dtype), jnp.zeros(rows, dtype))
+
+
+def update(statistics: Statistics, row: tuple, reward: Float[Array, ""]) -> Statistics:
+    """Account for one reward (Welford's update: no large squares are ever subtracted)."""
+    count = statistics.count[row] + 1
+    before = reward - statistics.mean[row]
+    change = before / count.astype(reward.dtype)
+    squares = before * (before - change)
+    return Statistics(
+        statistics.count.at[row].add(1), statistics.mean.at[row].add(change), statistics.squares.at[row].add(squares)
+    )
+
+
+def update_batch(statistics: Statistics, row: tuple, rewards: Float[Array, "n"]) -> Statistics:
+    """Account for many rewards, each in the row that `row` (a tuple of index arrays) names for it."""
+    zeros = jnp.zeros_like(statistics.mean)
+    new_count = jnp.zeros_like(statistics.count).at[row].add(1)
+    size = jnp.maximum(new_count, 1).astype(zeros.dtype)
+    # Summing differences to a first guess keeps float32 sums small where rewards share a large offset.
+    guess = zeros.at[row].set(rewards)
+    new_mean = guess + zeros.at[row].add(rewards - guess[row]) / size
+    new_squares = zeros.at[row].add((rewards - new_mean[row]) ** 2)
+    return combine(statistics, Statistics(new_count, new_mean, new_squares))
+
+
+def combine(first: Statistics, second: Statistics) -> Statistics:
+    """Statistics of two sets of observations together (Chan's formula)."""
+    count = first.count + second.count
+    total = jnp.maximum(count, 1).astype(first.mean.dtype)
+    share = second.count.astype(first.mean.dtype) / total
+    gap = second.mean - first.mean
+    cross = gap**2 * first.count.astype(first.mean.dtype) * share
+    return Statistics(count, first.mean + gap * share, first.squares + second.squares + cross)
+
+
+def posterior(prior: Parameters, statistics: Statistics) -> Parameters:
+    """Conjugate update of the prior's parameters by the sufficient statistics."""
+    count = statistics.count.astype(statistics.mean.dtype)
+    strength = prior.strength + count
+    gap = statistics.mean - prior.mean
+    return Parameters(
+        mean=prior.mean + gap * count / strength,
+        strength=strength,
+        shape=prior.shape + count / 2,
+        rate=prior.rate + statistics.squares / 2 + prior.strength * count * gap**2 / (2 * strength),
+    )
+
+
+def sample(key: Key[Array, ""], parameters: Parameters) -> tuple[Float[Array, "*rows"], Float[Array, "*rows"]]:
+    """One draw of (mean, standard deviation) of the reward in every row: precision first, then the mean given it."""
+    precision_key, mean_key = jax.random.split(key)
+    precision = jnp.exp(sample_log_gamma(precision_key, parameters.shape)) / parameters.rate
+    normal = jax.random.normal(mean_key, parameters.mean.shape, parameters.mean.dtype)
+    return parameters.mean + normal / jnp.sqrt(parameters.strength * precision), 1 / jnp.sqrt(precision)
+
+
+def mean(parameters: Parameters) -> Float[Array, "*rows"]:
+    """Posterior mean of the mean reward."""
+    return parameters.mean
+
+
+def log_density(
+    parameters: Parameters, mean_reward: Float[Array, "*rows"], precision: Float[Array, "*rows"]
+) -> Float[Array, "*rows"]:
+    """Log of the joint density of mean and precision."""
+    location, strength, shape, rate = parameters
+    gamma_part = shape * jnp.log(rate) - gammaln(shape) + (shape - 1) * jnp.log(precision) - rate * precision
+    normal_part = 0.5 * (jnp.log(strength * precision) - jnp.log(2 * jnp.pi))
+    return gamma_part + normal_part - 0.5 * strength * precision * (mean_reward - location) ** 2

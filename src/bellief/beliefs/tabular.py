@@ -1,0 +1,190 @@
+"""The belief about a whole tabular MDP: Dirichlet rows and NormalGamma rewards; a sample of it is a `TabularMDP`."""
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key
+
+from bellief.beliefs import dirichlet, normal_gamma
+from bellief.errors import UserError
+from bellief.mdp.tabular import TabularMDP
+from bellief.types import Spaces, Transition
+
+
+@dataclasses.dataclass(frozen=True)
+class Prior:
+    """Prior parameters shared by all state-action pairs; the defaults are the paper's.
+
+    `dirichlet` is the pseudo-count of each possible outcome; `sparse` makes it one divided by the number of outcomes,
+    so that a row's prior weighs one observation however many states there are. The other four are the NormalGamma's
+    [mu, kappa, alpha, beta].
+    """
+
+    dirichlet: float = 0.5
+    reward_mean: float = 0.0
+    reward_strength: float = 1.0
+    reward_shape: float = 1.0
+    reward_rate: float = 1.0
+    sparse: bool = False
+
+    def __post_init__(self):
+        for name in ("dirichlet", "reward_strength", "reward_shape", "reward_rate"):
+            if not getattr(self, name) > 0:
+                raise UserError(f"The prior's {name} must be positive, not {getattr(self, name)}.")
+
+    def concentration(self, outcomes: int) -> float:
+        """Pseudo-count of each of `outcomes` possible outcomes of a state-action pair."""
+        return 1 / outcomes if self.sparse else self.dirichlet
+
+    def reward(self, dtype: jnp.dtype) -> normal_gamma.Parameters:
+        """The NormalGamma prior of one pair."""
+        values = (self.reward_mean, self.reward_strength, self.reward_shape, self.reward_rate)
+        return normal_gamma.Parameters(*(jnp.asarray(value, dtype) for value in values))
+
+
+PAPER_PRIOR = Prior()
+SPARSE_PRIOR = Prior(sparse=True)
+
+
+class TabularBelief(NamedTuple):
+    """Sufficient statistics of all observations. `O` is `S`, or `S + 1` where episodes can end (its last outcome)."""
+
+    counts: Int[Array, "S A O"]
+    rewards: normal_gamma.Statistics
+
+
+def init(states: int, actions: int, terminates: bool = False, dtype: jnp.dtype = jnp.float32) -> TabularBelief:
+    """The belief before any data."""
+    return TabularBelief(
+        dirichlet.init((states, actions), states + int(terminates)), normal_gamma.init((states, actions), dtype)
+    )
+
+
+def _outcome(belief: TabularBelief, transition: Transition) -> Int[Array, "*batch"]:
+    states, _, outcomes = belief.counts.shape
+    if outcomes == states:
+        return transition.next_state
+    return jnp.where(transition.terminated, states, transition.next_state)
+
+
+def update(belief: TabularBelief, transition: Transition) -> TabularBelief:
+    """Account for one transition."""
+    row = (transition.state, transition.action)
+    return TabularBelief(
+        dirichlet.update(belief.counts, row, _outcome(belief, transition)),
+        normal_gamma.update(belief.rewards, row, transition.reward),
+    )
+
+
+def update_batch(belief: TabularBelief, transitions: Transition) -> TabularBelief:
+    """Account for many transitions at once; the same result as one at a time, up to rounding of the rewards."""
+    row = (transitions.state, transitions.action)
+    return TabularBelief(
+        dirichlet.update(belief.counts, row, _outcome(belief, transitions)),
+        normal_gamma.update_batch(belief.rewards, row, transitions.reward),
+    )
+
+
+def _as_mdp(rows, reward, reward_sd, start, discount) -> TabularMDP:
+    states = rows.shape[0]
+    ends = rows[..., states] if rows.shape[-1] > states else jnp.zeros_like(reward)
+    if start is None:
+        start = jnp.full(states, 1 / states, rows.dtype)
+    return TabularMDP(rows[..., :states], reward, ends, start, jnp.asarray(discount, rows.dtype), reward_sd)
+
+
+def sample(
+    key: Key[Array, ""],
+    prior: Prior,
+    belief: TabularBelief,
+    discount: Float[Array, ""] | float,
+    start: Float[Array, "S"] | None = None,
+    support: int | None = None,
+) -> TabularMDP:
+    """One MDP from the posterior. Its reward is a draw of the *mean* reward, as the paper's rho_mu.
+
+    `support` is passed on to `dirichlet.sample`.
+    """
+    dtype = belief.rewards.mean.dtype
+    row_key, reward_key = jax.random.split(key)
+    concentration = prior.concentration(belief.counts.shape[-1])
+    rows = dirichlet.sample(row_key, concentration, belief.counts, dtype, support)
+    parameters = normal_gamma.posterior(prior.reward(dtype), belief.rewards)
+    reward, reward_sd = normal_gamma.sample(reward_key, parameters)
+    return _as_mdp(rows, reward, reward_sd, start, discount)
+
+
+def mean(
+    prior: Prior,
+    belief: TabularBelief,
+    discount: Float[Array, ""] | float,
+    start: Float[Array, "S"] | None = None,
+) -> TabularMDP:
+    """The mean MDP: posterior mean of every row and of every reward."""
+    dtype = belief.rewards.mean.dtype
+    rows = dirichlet.mean(prior.concentration(belief.counts.shape[-1]), belief.counts, dtype)
+    reward = normal_gamma.mean(normal_gamma.posterior(prior.reward(dtype), belief.rewards))
+    return _as_mdp(rows, reward, None, start, discount)
+
+
+def look_ahead(prior: Prior, belief: TabularBelief, mdp: TabularMDP, visits: float) -> TabularMDP:
+    """Pull a posterior draw towards the mean MDP, to what the belief's *mean* may become after some more visits.
+
+    After m further visits of a pair with n observations and prior weight n0, its posterior mean is expected to be the
+    present mean, with m / (n0 + n + m) of the present variance, for Dirichlet rows and NormalGamma rewards alike.
+    Moving a draw to mean + sqrt(m / (n0 + n + m)) * (draw - mean) gives exactly that mean and covariance, and rows
+    stay distributions.
+    """
+    centre = mean(prior, belief, mdp.discount, mdp.start)
+    outcomes = belief.counts.shape[-1]
+    observed = belief.rewards.count.astype(mdp.reward.dtype)
+    row_share = jnp.sqrt(visits / (prior.concentration(outcomes) * outcomes + observed + visits))
+    reward_share = jnp.sqrt(visits / (prior.reward_strength + observed + visits))
+    return mdp._replace(
+        transition=centre.transition + row_share[..., None] * (mdp.transition - centre.transition),
+        reward=centre.reward + reward_share * (mdp.reward - centre.reward),
+        termination=centre.termination + row_share * (mdp.termination - centre.termination),
+    )
+
+
+def log_density(prior: Prior, belief: TabularBelief, mdp: TabularMDP) -> Float[Array, ""]:
+    """Log posterior density of an MDP that carries its rewards' spread (as every sampled one does)."""
+    if mdp.reward_sd is None:
+        raise UserError("The density of an MDP needs its reward_sd, which this one does not have.")
+    states, _, outcomes = belief.counts.shape
+    rows = mdp.transition
+    if outcomes > states:
+        rows = jnp.concatenate([rows, mdp.termination[..., None]], axis=-1)
+    parameters = normal_gamma.posterior(prior.reward(mdp.reward.dtype), belief.rewards)
+    row_terms = dirichlet.log_density(prior.concentration(outcomes), belief.counts, rows)
+    return jnp.sum(row_terms + normal_gamma.log_density(parameters, mdp.reward, 1 / mdp.reward_sd**2))
+
+
+def reward_span(prior: Prior, belief: TabularBelief, spaces: Spaces) -> Float[Array, ""]:
+    """Largest minus smallest possible reward, or an estimate of it where the environment does not say.
+
+    The estimate spans the mean rewards of the pairs seen so far and the prior mean, and is at least the prior's typical
+    deviation of a reward, so that it is never zero.
+    """
+    dtype = belief.rewards.mean.dtype
+    if spaces.reward_low is not None and spaces.reward_high is not None:
+        return jnp.asarray(spaces.reward_high - spaces.reward_low, dtype)
+    seen = jnp.where(belief.rewards.count > 0, belief.rewards.mean, prior.reward_mean)
+    span = jnp.maximum(jnp.max(seen), prior.reward_mean) - jnp.minimum(jnp.min(seen), prior.reward_mean)
+    return jnp.maximum(span, math.sqrt(prior.reward_rate / prior.reward_shape)).astype(dtype)
+
+
+def restrict(belief: TabularBelief, actions: Int[Array, "S"]) -> TabularBelief:
+    """The belief about the pairs that a deterministic policy uses, as a belief with one action.
+
+    Drawing rows costs far more than solving for values; a policy's value needs only its own rows.
+    """
+    rows = jnp.arange(actions.shape[0])
+
+    def pick(table):
+        return table[rows, actions][:, None]
+
+    return jax.tree.map(pick, belief)

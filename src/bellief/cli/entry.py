@@ -1,0 +1,74 @@
+"""Where the program begins and ends: every way out passes through `main`, which returns the exit code."""
+
+import contextlib
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+
+from bellief.cli.failures import describe
+
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line. Exit codes: 0 done, 1 failed, 2 the user's mistake, 130 interrupted."""
+    if sys.stdout is None:  # started with its standard output closed
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    # Taken out here so that it may stand anywhere, also after a command's own options.
+    debug = "--debug" in given
+    given = [argument for argument in given if argument != "--debug"]
+    try:
+        with warnings.catch_warnings():
+            if not debug:
+                warnings.simplefilter("ignore")
+            code = _invoke(given)
+    except SystemExit as stop:  # a closed pipe, noticed by typer or rich
+        code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    except BaseException as error:
+        if debug:
+            traceback.print_exc()
+        sentence, code = describe(error)
+        _complain(sentence)
+    return _flush(code)
+
+
+def _invoke(arguments: list[str]) -> int:
+    import typer.main
+
+    from bellief.cli.app import app
+
+    code = typer.main.get_command(app).main(args=arguments, prog_name="bellief", standalone_mode=False)
+    if code == INTERRUPTED:  # typer turns an interrupt into a number
+        raise KeyboardInterrupt
+    return code if isinstance(code, int) else 0
+
+
+def _complain(sentence: str) -> None:
+    try:
+        print(sentence, file=sys.stderr, flush=True)
+    except OSError:  # nobody listens
+        _silence(sys.stderr)
+
+
+def _flush(code: int) -> int:
+    """Find out now, not while the interpreter shuts down, whether the output arrived."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _silence(sys.stdout)
+        return code or 1
+    except OSError as error:
+        _silence(sys.stdout)
+        if code == 0:  # else something was said already
+            _complain(f"Standard output cannot be written ({error.strerror or error}).")
+        return code or 1
+    return code
+
+
+def _silence(stream) -> None:
+    """Send what is left in the stream nowhere, or the interpreter would try again, and complain, while it ends."""
+    with contextlib.suppress(OSError):  # not a real file: nothing is flushed at the end either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

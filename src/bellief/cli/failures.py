@@ -1,0 +1,55 @@
+"""What went wrong, in one sentence, and the exit code that goes with it."""
+
+import errno
+import os
+
+from bellief.errors import UserError
+
+FAILED, MISTAKE, INTERRUPTED = 1, 2, 130
+
+# Errors of the operating system that mean the user named the wrong place; the others (a full disk) just happen.
+_WRONG_PLACE = {errno.EACCES, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR, errno.EPERM}
+
+
+class OptionError(Exception):
+    """An option's value cannot be used; the message names the option.
+
+    Not a `ValueError`, which typer would catch and put into its own words.
+    """
+
+
+def describe(error: BaseException) -> tuple[str, int]:
+    """A sentence on one line for standard error, and the exit code."""
+    sentence, code = _describe(error)
+    return " ".join(sentence.split()), code
+
+
+def _describe(error: BaseException) -> tuple[str, int]:
+    if isinstance(error, UserError | OptionError):
+        return str(error), MISTAKE
+    if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
+        return "Interrupted.", INTERRUPTED
+    # By attribute, because typer brings its own copy of click's exceptions in some versions and not in others.
+    if hasattr(error, "format_message"):
+        return _usage(error), MISTAKE
+    if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
+        return "There is not enough memory for this: ask for fewer states, MDPs, draws or runs.", FAILED
+    if isinstance(error, OSError):
+        place = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else "The output"
+        reason = error.strerror or str(error) or type(error).__name__
+        code = MISTAKE if error.errno in _WRONG_PLACE else FAILED
+        return f"{place} cannot be read or written ({reason}); choose another place, or make room.", code
+    what = f"{type(error).__name__}: {error}".removesuffix(": ").rstrip(".")
+    return f"This is a bug in Bellief ({what}): please report it with what --debug shows.", FAILED
+
+
+def _usage(error) -> str:
+    """A mistake in the command line itself, which click would spread over a box of several lines."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "bellief"
+    option = getattr(error, "option_name", None)
+    if hasattr(error, "possibilities"):
+        near = f"did you mean {sorted(error.possibilities)[0]}?" if error.possibilities else f"see '{command} --help'."
+        return f"'{command}' has no option {option}: {near}"
+    message = error.format_message().strip().rstrip(".")
+    return f"{message}; see '{command} --help'." if not message.endswith("?") else message

@@ -1,0 +1,29 @@
+"""Checks of the numbers an environment is built from; each raises a `UserError` that says what to change."""
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+from bellief.errors import UserError
+
+
+def check_number(name: str, value: Any) -> float:
+    """`value` as a float, if it is a finite number."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise UserError(f"Parameter '{name}' is {value!r}: set it to a finite number.")
+    return float(value)
+
+
+def check_probability(name: str, value: Any) -> float:
+    """`value` as a float, if it lies in [0, 1]."""
+    number = check_number(name, value)
+    if not 0.0 <= number <= 1.0:
+        raise UserError(f"Parameter '{name}' is {value!r}: set it to a probability between 0 and 1.")
+    return number
+
+
+def check_count(name: str, value: Any, least: int) -> int:
+    """`value` as an int, if it is a whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise UserError(f"Parameter '{name}' is {value!r}: set it to a whole number of at least {least}.")
+    return int(value)

@@ -1,0 +1,91 @@
+"""The environments under Gymnasium's interface: `gymnasium.make("bellief:NChain-v0", slip=0.1)`."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.error import InvalidAction, ResetNeeded
+
+from bellief.envs.base import Environment, make
+from bellief.errors import UserError
+
+
+class TabularGymnasiumEnv(gymnasium.Env):
+    """A Gymnasium environment that steps an outcome table.
+
+    Pass an `Environment`, or the `name` of one together with its parameters. Observations are state numbers.
+    The `info` of a step holds the probability of what happened ("prob"), that of a reset the probability of the start
+    state. There is no time limit of its own: use `gymnasium.make(..., max_episode_steps=...)`.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012 (Gymnasium's type)
+
+    def __init__(
+        self,
+        environment: Environment | None = None,
+        *,
+        name: str | None = None,
+        render_mode: str | None = None,
+        **parameters: Any,
+    ):
+        if (environment is None) == (name is None):
+            raise UserError("TabularGymnasiumEnv needs either an environment or the name of one: pass one of the two.")
+        if name is not None:
+            environment = make(name, **parameters)
+        elif parameters:
+            raise UserError(
+                "An environment that is built already takes no parameters: pass them with its name instead."
+            )
+        assert environment is not None
+        if environment.layout is None:
+            self.metadata = {**self.metadata, "render_modes": ["ansi"]}
+        modes = self.metadata["render_modes"]
+        if render_mode is not None and render_mode not in modes:
+            raise UserError(
+                f"Environment '{environment.name}' has no render_mode '{render_mode}': use one of {', '.join(modes)}."
+            )
+        self.environment = environment
+        self.render_mode = render_mode
+        self.observation_space = gymnasium.spaces.Discrete(environment.states)
+        self.action_space = gymnasium.spaces.Discrete(environment.actions)
+        self._cumulative = np.cumsum(environment.outcomes.probability, axis=-1)
+        self._state: int | None = None
+        self._ended = False
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        """Begin an episode in a state drawn from the start distribution; there are no options."""
+        super().reset(seed=seed)
+        start = self.environment.outcomes.start
+        self._state, self._ended = int(self.np_random.choice(len(start), p=start)), False
+        return self._state, {"prob": float(start[self._state])}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        """Draw one outcome of the action; never truncates."""
+        state = self._current_state()
+        if self._ended:
+            raise ResetNeeded("The episode has ended: call reset() to begin another.")
+        if not self.action_space.contains(action):
+            raise InvalidAction(f"Action {action!r} is not one of 0..{self.environment.actions - 1}.")
+        outcomes = self.environment.outcomes
+        cumulative = self._cumulative[state, action]
+        # Scaled by the rounded sum and searched from the right, an outcome of probability zero is never drawn.
+        drawn = int(np.searchsorted(cumulative, self.np_random.random() * cumulative[-1], side="right"))
+        where = (state, action, drawn)
+        self._state, self._ended = int(outcomes.next_state[where]), bool(outcomes.terminated[where])
+        info = {"prob": float(outcomes.probability[where])}
+        return self._state, float(outcomes.reward[where]), self._ended, False, info
+
+    def render(self) -> str | np.ndarray | None:
+        """The current state as text or as a picture, as `render_mode` says."""
+        if self.render_mode is None:
+            gymnasium.logger.warn("render() needs a render_mode: pass one of the modes in metadata to make().")
+            return None
+        state = self._current_state()
+        if self.render_mode == "ansi":
+            return self.environment.render_text(state)
+        return self.environment.render_image(state)
+
+    def _current_state(self) -> int:
+        if self._state is None:
+            raise ResetNeeded("No episode has begun: call reset() first.")
+        return self._state

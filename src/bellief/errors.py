@@ -1,0 +1,8 @@
+"""The one error class that stands for a mistake of the caller, not of Bellief."""
+
+
+class UserError(ValueError):
+    """A mistake the user can mend: one sentence that says what, where and what to do.
+
+    The command line prints the sentence and exits with code 2; in Python it is an ordinary `ValueError`.
+    """

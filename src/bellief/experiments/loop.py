@@ -1,0 +1,212 @@
+"""The compiled loop: many runs of one agent in one tabular environment, step by step, planning on a schedule.
+
+A chunk of runs advances together under `vmap`. Everything random in run number n is a function of the seed, the names
+of environment and agent, and n, and chunks always have the same width, so a run does not depend on how many others
+there are. The host drives segments (step many, then plan once or take a reading), so nothing is stored per step.
+"""
+
+import functools
+import zlib
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Key
+
+from bellief.mdp.tabular import Outcomes
+from bellief.types import Spaces, Transition
+
+# Batched linear algebra rounds differently at different batch widths; one width for all makes runs reproducible.
+CHUNK_WIDTH = 10
+
+# Random numbers of the environment are drawn for this many steps at once; block b serves steps b * BLOCK onwards,
+# wherever segments begin and end.
+BLOCK = 256
+
+
+class Tables(NamedTuple):
+    """An outcome table as the stepper needs it: cumulative probabilities, on the device."""
+
+    cumulative: Float[Array, "S A O"]
+    next_state: Int[Array, "S A O"]
+    reward: Float[Array, "S A O"]
+    terminated: Array
+    start: Float[Array, "S"]
+    time_limit: Int[Array, ""]
+
+
+class Run(NamedTuple):
+    """One run between two segments. `age` counts the steps of the present episode; `recent` is the numerator of the
+    exponentially smoothed reward.
+    """
+
+    agent: Any
+    observation: Int[Array, ""]
+    age: Int[Array, ""]
+    recent: Float[Array, ""]
+
+
+class Reading(NamedTuple):
+    """What a run has earned up to a step: total since the start, and the reward smoothed with the given half-life."""
+
+    step: int
+    total: Float[np.ndarray, "runs"]
+    smoothed: Float[np.ndarray, "runs"]
+
+
+class Plan(NamedTuple):
+    """What an agent reported of one planning step."""
+
+    step: int
+    info: Any
+
+
+def make_tables(outcomes: Outcomes, time_limit: int | None = None, dtype: jnp.dtype = jnp.float32) -> Tables:
+    """Put an outcome table on the device. The last outcome's cumulative probability is lifted above any uniform."""
+    cumulative = np.cumsum(outcomes.probability, axis=-1)
+    cumulative[..., -1] = 2.0
+    start = np.cumsum(outcomes.start)
+    start[-1] = 2.0
+    return Tables(
+        jnp.asarray(cumulative, dtype),
+        jnp.asarray(outcomes.next_state, jnp.int32),
+        jnp.asarray(outcomes.reward, dtype),
+        jnp.asarray(outcomes.terminated),
+        jnp.asarray(start, dtype),
+        jnp.asarray(np.iinfo(np.int32).max if time_limit is None else time_limit, jnp.int32),
+    )
+
+
+class RunKeys(NamedTuple):
+    """Where the randomness of one run comes from: the environment's luck and the agent's."""
+
+    environment: Key[Array, ""]
+    agent: Key[Array, ""]
+
+
+def run_keys(seed: int, environment: str, agent: str, run: int | Array) -> RunKeys:
+    """The keys of one run. Adding agents, environments or runs never changes another run.
+
+    Run number n of every agent meets the same luck in the environment, so that agents can be compared in pairs.
+    """
+
+    def named(key, name):
+        return jax.random.fold_in(key, zlib.crc32(name.encode()))
+
+    of_environment = named(jax.random.key(seed), environment)
+    return RunKeys(
+        environment=jax.random.fold_in(named(of_environment, ""), run),
+        agent=jax.random.fold_in(named(of_environment, agent), run),
+    )
+
+
+def step_environment(
+    tables: Tables, state: Int[Array, ""], age: Int[Array, ""], action: Int[Array, ""], uniform: Float[Array, "2"]
+) -> tuple[Transition, Int[Array, ""], Int[Array, ""]]:
+    """One step: the transition, the state to go on from (a fresh start after an end or a cut), the episode's age."""
+    outcome = jnp.sum(uniform[0] >= tables.cumulative[state, action])
+    ends = tables.terminated[state, action, outcome]
+    next_state = tables.next_state[state, action, outcome]
+    transition = Transition(state, action, tables.reward[state, action, outcome], next_state, ends)
+    fresh = jnp.sum(uniform[1] >= tables.start).astype(jnp.int32)
+    over = ends | (age + 1 >= tables.time_limit)
+    return transition, jnp.where(over, fresh, next_state), jnp.where(over, 0, age + 1)
+
+
+# Streams of an agent's key, apart from one another.
+INIT_STREAM, PLAN_STREAM, ACT_STREAM = 0, 1, 2
+# Block number of the environment's first state; the blocks of steps count up from zero.
+_FIRST_STATE = 2**31 - 1
+
+
+@functools.partial(jax.jit, static_argnames=("agent", "config", "spaces"))
+def _begin(keys, tables: Tables, *, agent: ModuleType, config, spaces: Spaces) -> Run:
+    def one_run(key):
+        uniform = jax.random.uniform(jax.random.fold_in(key.environment, _FIRST_STATE), (), tables.start.dtype)
+        observation = jnp.sum(uniform >= tables.start).astype(jnp.int32)
+        state = agent.init(jax.random.fold_in(key.agent, INIT_STREAM), config, spaces)
+        return Run(state, observation, jnp.array(0, jnp.int32), jnp.zeros((), tables.start.dtype))
+
+    return jax.vmap(one_run)(keys)
+
+
+@functools.partial(jax.jit, static_argnames=("agent", "config", "spaces"), donate_argnames=("runs",))
+def _plan(keys, step, runs: Run, *, agent: ModuleType, config, spaces: Spaces):
+    def one_run(key, run):
+        plan_key = jax.random.fold_in(jax.random.fold_in(key.agent, PLAN_STREAM), step)
+        state, info = agent.plan(plan_key, config, spaces, run.agent)
+        return run._replace(agent=state), info
+
+    return jax.vmap(one_run)(keys, runs)
+
+
+@functools.partial(jax.jit, static_argnames=("agent", "config"), donate_argnames=("runs",))
+def _advance(keys, tables: Tables, first, last, decay, runs: Run, *, agent: ModuleType, config):
+    """Steps first, ..., last - 1 of every run; returns the runs and the reward each earned in between."""
+
+    def one_run(key, run):
+        act_key = jax.random.fold_in(key.agent, ACT_STREAM)
+        stochastic = tables.cumulative.shape[-1] > 1 or tables.start.shape[0] > 1
+
+        def one_step(step, uniforms, carry):
+            run, earned = carry
+            action = agent.act(jax.random.fold_in(act_key, step), config, run.agent, run.observation)
+            transition, observation, age = step_environment(
+                tables, run.observation, run.age, action, uniforms[step % BLOCK]
+            )
+            state = agent.update(config, run.agent, transition)
+            recent = decay * run.recent + (1 - decay) * transition.reward
+            return Run(state, observation, age, recent), earned + transition.reward
+
+        def one_block(block, carry):
+            shape = (BLOCK, 2)
+            uniforms = (
+                jax.random.uniform(jax.random.fold_in(key.environment, block), shape, tables.start.dtype)
+                if stochastic
+                else jnp.zeros(shape, tables.start.dtype)
+            )
+            begin, end = jnp.maximum(first, block * BLOCK), jnp.minimum(last, (block + 1) * BLOCK)
+            return jax.lax.fori_loop(begin, end, lambda step, inner: one_step(step, uniforms, inner), carry)
+
+        carry = (run, jnp.zeros((), tables.start.dtype))
+        return jax.lax.fori_loop(first // BLOCK, (last + BLOCK - 1) // BLOCK, one_block, carry)
+
+    return jax.vmap(one_run)(keys, runs)
+
+
+def run_chunk(
+    keys: RunKeys,
+    tables: Tables,
+    agent: ModuleType,
+    config: Any,
+    spaces: Spaces,
+    plan_steps: list[int],
+    reading_steps: list[int],
+    half_life: float,
+) -> Iterator[Reading | Plan | Run]:
+    """Drive one chunk to the last reading step, yielding a `Plan` after each plan, a `Reading` at each reading step
+    and the final `Run` at the end. Steps are counted from 1; a plan at step t precedes the t-th action.
+    """
+    decay = 0.5 ** (1 / half_life)
+    runs = _begin(keys, tables, agent=agent, config=config, spaces=spaces)
+    total = np.zeros(len(keys.agent))
+    done = 0
+    plans, readings = set(plan_steps), set(reading_steps)
+    for event in sorted({step - 1 for step in plans} | readings):
+        if event > done:
+            runs, earned = _advance(
+                keys, tables, np.int32(done), np.int32(event), np.float32(decay), runs, agent=agent, config=config
+            )
+            # Float32 sums stay short: a segment at a time, added up here in float64.
+            total = total + np.asarray(earned, dtype=np.float64)
+            done = event
+        if event in readings:
+            smoothed = np.asarray(runs.recent, dtype=np.float64) / (1 - decay**event)
+            yield Reading(event, total, smoothed)
+        if event + 1 in plans and event < max(readings):
+            runs, info = _plan(keys, np.int32(event + 1), runs, agent=agent, config=config, spaces=spaces)
+            yield Plan(event + 1, info)
+    yield runs

@@ -1,0 +1,179 @@
+"""What came of many runs: curves, policies, reports; as arrays, tables, a picture, files."""
+
+import dataclasses
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from bellief.errors import UserError
+from bellief.policies import save_policy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Curves are read at about this many steps, evenly spaced on a logarithmic axis.
+READINGS = 200
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RunResult:
+    """Curves of every run, the policies they ended with, and what the agent reported while planning.
+
+    `total[r, g]` is what run r had earned after `step[g]` steps; `smoothed` is its reward per step, smoothed with the
+    half-life before anything is averaged over runs. `gain` is the exact long-run average reward of each last policy,
+    NaN where the model is not known. `episodes` has a row for every episode that was over, where a real environment
+    was stepped.
+    """
+
+    env: str
+    agent: str
+    steps: int
+    runs: int
+    seed: int
+    settings: dict[str, Any]
+    half_life: float
+    step: np.ndarray
+    total: Float[np.ndarray, "runs G"]
+    smoothed: Float[np.ndarray, "runs G"]
+    policies: Float[np.ndarray, "runs S A"]
+    gain: Float[np.ndarray, "runs"]
+    episodes: pd.DataFrame | None
+    info: pd.DataFrame
+    updates: int
+    seconds: float
+
+    @property
+    def average_reward(self) -> Float[np.ndarray, "runs"]:
+        """Reward per step over the whole run."""
+        return self.total[:, -1] / self.steps
+
+    @property
+    def final_average_reward(self) -> Float[np.ndarray, "runs"]:
+        """Reward per step over the last tenth of the run."""
+        begin = last_tenth(self.steps)
+        before = self.total[:, np.searchsorted(self.step, begin)] if begin else 0.0
+        return (self.total[:, -1] - before) / (self.steps - begin)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document that `bellief run --json` prints."""
+        return {
+            "env": self.env,
+            "agent": self.agent,
+            "steps": self.steps,
+            "runs": self.runs,
+            "seed": self.seed,
+            "settings": self.settings,
+            "average_reward": summarise(self.average_reward),
+            "final_average_reward": summarise(self.final_average_reward),
+            "final_policy_gain": None if np.isnan(self.gain).any() else summarise(self.gain),
+            **({} if self.episodes is None else {"episodes": self.episode_summary()}),
+            "updates": self.updates,
+            "seconds": round(self.seconds, 3),
+        }
+
+    @property
+    def label(self) -> str:
+        """The agent's name in plots: with its action rule, where that is not the usual one."""
+        rule = self.settings.get("rule", "mean")
+        return self.agent if rule == "mean" else f"{self.agent}-{rule}"
+
+    def episode_summary(self) -> dict[str, Any]:
+        """Number of episodes, and each run's mean return and length over the episodes of its last tenth."""
+        assert self.episodes is not None
+        late = self.episodes[self.episodes["step"] > last_tenth(self.steps)].groupby("run")
+        returns, lengths = late["reward"].mean().to_numpy(), late["length"].mean().to_numpy()
+        return {
+            "count": len(self.episodes),
+            "final_return": summarise(returns) if len(returns) else None,
+            "final_length": summarise(lengths) if len(lengths) else None,
+        }
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per run and reading: run, step, total, smoothed."""
+        runs, readings = self.total.shape
+        return pd.DataFrame(
+            {
+                "run": np.repeat(np.arange(runs), readings),
+                "step": np.tile(self.step, runs),
+                "total": self.total.ravel(),
+                "smoothed": self.smoothed.ravel(),
+            }
+        )
+
+    def plot(self, ax: "Axes | None" = None, **style: Any) -> "Axes":
+        """Smoothed average reward: mean, 5-95 percentile band, standard error lines."""
+        from bellief.plots.curves import plot_curve
+
+        return plot_curve(self.step, self.smoothed, ax=ax, **({"label": self.label} | style))
+
+    def save(self, folder: str | Path) -> None:
+        """Write result.json, curves.csv, plans.csv, policy.csv (run 0) and policies/ into a new folder, whole or not
+        at all.
+        """
+        folder = check_new_folder(folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        try:
+            (work / "result.json").write_text(json.dumps(self.to_dict(), indent=2) + "\n")
+            self.to_pandas().to_csv(work / "curves.csv", index=False)
+            self.info.to_csv(work / "plans.csv", index=False)
+            if self.episodes is not None:
+                self.episodes.to_csv(work / "episodes.csv", index=False)
+            (work / "policies").mkdir()
+            for number, policy in enumerate(self.policies):
+                save_policy(work / "policies" / f"run-{number:03d}.csv", policy)
+            shutil.copy(work / "policies" / "run-000.csv", work / "policy.csv")
+            work.chmod(0o755)
+            work.rename(folder)
+        except BaseException:
+            shutil.rmtree(work, ignore_errors=True)
+            raise
+
+    def __repr__(self) -> str:
+        final = summarise(self.final_average_reward)
+        return (
+            f"RunResult({self.agent} in {self.env}, {self.runs} runs of {self.steps} steps: "
+            f"final average reward {final['mean']:.4g})"
+        )
+
+
+def check_new_folder(folder: str | Path) -> Path:
+    """The path, if nothing stands there yet and it can be made; earlier results are never overwritten."""
+    folder = Path(folder)
+    if os.path.lexists(folder):
+        raise UserError(f"The folder {folder} exists already; choose a new one, or move it away.")
+    parent = next(parent for parent in folder.absolute().parents if os.path.lexists(parent))
+    if not parent.is_dir():
+        raise UserError(f"The folder {folder} cannot be made, because {parent} is not a folder; choose another place.")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise UserError(f"The folder {folder} cannot be made: {parent} may not be written to; choose another place.")
+    return folder
+
+
+def summarise(values: Float[np.ndarray, "runs"]) -> dict[str, float | None]:
+    """Mean, standard error (none for a single run), 5th and 95th percentile."""
+    count = len(values)
+    return {
+        "mean": float(np.mean(values)),
+        "se": float(np.std(values, ddof=1) / np.sqrt(count)) if count > 1 else None,
+        "p05": float(np.quantile(values, 0.05)),
+        "p95": float(np.quantile(values, 0.95)),
+    }
+
+
+def last_tenth(steps: int) -> int:
+    """The step after which the last tenth of a run begins."""
+    return steps - max(1, steps // 10)
+
+
+def reading_steps(steps: int, count: int = READINGS) -> list[int]:
+    """About `count` steps on a logarithmic grid, with the last one and the one before the last tenth."""
+    grid = np.unique(np.round(np.geomspace(1, steps, min(count, steps))).astype(int))
+    return sorted({*grid.tolist(), steps} | ({last_tenth(steps)} - {0}))

@@ -1,0 +1,254 @@
+"""`bellief.run`: many runs of one agent in one environment."""
+
+import dataclasses
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from typing import Any
+
+import jax
+import numpy as np
+import pandas as pd
+
+from bellief.agents.schedule import update_steps
+from bellief.envs import Environment, make
+from bellief.errors import UserError
+from bellief.experiments import loop, stepped
+from bellief.experiments.results import RunResult, reading_steps
+from bellief.experiments.settings import build_config
+from bellief.mdp.bellman import long_run_average
+from bellief.registry import AGENTS, find, looks_like_gymnasium
+from bellief.types import Spaces
+
+
+def run(
+    env: str | Environment,
+    agent: str = "bbi",
+    steps: int = 10_000,
+    runs: int = 10,
+    seed: int = 0,
+    *,
+    settings: dict[str, Any] | None = None,
+    env_settings: dict[str, Any] | None = None,
+    table: bool = False,
+    bins: int | None = None,
+    half_life: float = 1000.0,
+    width: int = loop.CHUNK_WIDTH,
+    readings: tuple[int, ...] = (),
+    progress: Callable[[float], None] | None = None,
+) -> RunResult:
+    """Let an agent learn in an environment, `runs` times independently.
+
+    Args:
+        env: a registered name, an `Environment`, or the id of a Gymnasium environment with countable spaces.
+        agent: a registered name.
+        steps: steps of each run.
+        runs: number of runs. Run number n is the same however many there are.
+        seed: same seed, same result, bit for bit on one machine.
+        settings: the agent's settings by name, for example {"rule": "optimistic"}.
+        env_settings: parameters of a named environment, for example {"slip": 0.1}.
+        table: read a Gymnasium environment's transition table, if it offers one, and run compiled instead of stepping.
+        bins: cut Box observations of a Gymnasium environment into so many bins a dimension.
+        half_life: steps after which a reward counts half in the smoothed curves.
+        width: runs computed side by side; results of different widths differ in rounding.
+        readings: steps at which to read the curves, besides the usual ones.
+        progress: called with the finished fraction from time to time.
+    """
+    if not 1 <= steps < 2**31:
+        raise UserError(f"steps must lie between 1 and {2**31 - 1}, not {steps}.")
+    if runs < 1:
+        raise UserError(f"runs must be at least 1, not {runs}.")
+    if not half_life > 0:
+        raise UserError(f"half_life must be positive, not {half_life}.")
+    if width < 1:
+        raise UserError(f"width must be at least 1, not {width}.")
+    if not 0 <= seed < 2**32:
+        raise UserError(f"seed must lie between 0 and {2**32 - 1}, not {seed}.")
+    world = _open(env, env_settings or {}, table, bins)
+    module = find(AGENTS, "agent", agent).load()
+    config = build_config(module.Config, agent, settings or {})
+    if hasattr(module, "informed"):
+        if world.model is None:
+            raise UserError(f"Agent '{agent}' must be told the model, and '{world.name}' has none to tell.")
+        config = module.informed(config, world.model)
+    began = time.perf_counter()
+    reading = sorted({*reading_steps(steps), *(step for step in readings if 0 < step <= steps)})
+    plans = getattr(module, "plan_steps", update_steps)(steps)
+    chunks = [range(first, first + width) for first in range(0, runs, width)]
+    report = _Progress(progress, len(chunks) * len(plans))
+
+    def one_chunk(numbers: range) -> dict[str, Any]:
+        keys = jax.vmap(lambda number: loop.run_keys(seed, world.name, agent, number))(np.asarray(numbers))
+        events = world.run_chunk(keys, numbers, seed, module, config, plans, reading, half_life)
+        return _collect(events, module, config, report)
+
+    with jax.default_matmul_precision("highest"), ThreadPoolExecutor(_workers(len(chunks))) as pool:
+        try:
+            parts = list(pool.map(one_chunk, chunks))
+        except BaseException:
+            # The pool waits for its threads; without this an interrupt would take effect when all chunks are done.
+            report.stop()
+            raise
+    policies = np.concatenate([part["policies"] for part in parts])[:runs]
+    return RunResult(
+        env=world.name,
+        agent=agent,
+        steps=steps,
+        runs=runs,
+        seed=seed,
+        settings=dataclasses.asdict(config),
+        half_life=half_life,
+        step=np.asarray(reading),
+        total=np.concatenate([part["total"] for part in parts])[:runs],
+        smoothed=np.concatenate([part["smoothed"] for part in parts])[:runs],
+        policies=policies,
+        gain=np.array([np.nan if world.model is None else long_run_average(world.model, one) for one in policies]),
+        episodes=_by_run([part["episodes"] for part in parts], width, runs) if world.real else None,
+        info=_by_run([part["info"] for part in parts], width, runs),
+        updates=len(plans),
+        seconds=time.perf_counter() - began,
+    )
+
+
+class _Tabular:
+    """An environment with a known model, stepped by the compiled loop."""
+
+    real = False
+
+    def __init__(self, environment: Environment):
+        self.environment, self.name, self.model = environment, environment.name, environment.mdp()
+        self.tables = loop.make_tables(environment.outcomes, environment.time_limit)
+
+    def run_chunk(self, keys, numbers, seed, module, config, plans, readings, half_life) -> Iterator[Any]:
+        """The events of one chunk."""
+        del numbers, seed
+        spaces = self.environment.spaces()
+        return loop.run_chunk(keys, self.tables, module, config, spaces, plans, readings, half_life)
+
+
+class _Real:
+    """A Gymnasium environment, made anew for every run and stepped as it is."""
+
+    real = True
+    model = None
+
+    def __init__(self, name: str, parameters: dict[str, Any], bins: int | None):
+        # Gymnasium is imported only where it is used: the compiled loop runs on machines without it.
+        from bellief.envs import discrete
+
+        self.name, self.parameters, self.bins, self.discrete = name, parameters, bins, discrete
+        env = discrete.make_gymnasium(name, bins, **parameters)
+        self.spaces: Spaces = discrete.gymnasium_spaces(env, name)
+        env.close()
+
+    def _simulator(self) -> stepped.Simulator:
+        env = self.discrete.make_gymnasium(self.name, self.bins, **self.parameters)
+        observation, action = self.discrete.indices(env, self.name)
+
+        def step(number: int) -> tuple[int, float, bool, bool]:
+            element, reward, terminated, truncated, _ = env.step(action.decode(number))
+            return observation.encode(element), float(reward), bool(terminated), bool(truncated)
+
+        return stepped.Simulator(lambda seed: observation.encode(env.reset(seed=seed)[0]), step, env.close)
+
+    def run_chunk(self, keys, numbers, seed, module, config, plans, readings, half_life) -> Iterator[Any]:
+        """The events of one chunk."""
+        simulators = [self._simulator() for _ in numbers]
+        seeds = [stepped.environment_seed(seed, self.name, number) for number in numbers]
+        try:
+            yield from stepped.run_chunk(
+                keys, simulators, seeds, module, config, self.spaces, plans, readings, half_life
+            )
+        finally:
+            for one in simulators:
+                one.close()
+
+
+def _open(env: str | Environment, parameters: dict[str, Any], table: bool, bins: int | None) -> _Tabular | _Real:
+    if isinstance(env, Environment):
+        return _Tabular(env)
+    if not looks_like_gymnasium(env):
+        return _Tabular(make(env, **parameters))
+    if table:
+        from bellief.envs.discrete import read_table
+
+        return _Tabular(read_table(env, **parameters))
+    return _Real(env, parameters, bins)
+
+
+def _by_run(frames: list[pd.DataFrame], width: int, runs: int) -> pd.DataFrame:
+    """The chunks' rows in one frame, their lanes turned into numbers of runs, without the runs that only padded."""
+    numbered = [frame.assign(run=frame["lane"] + width * chunk) for chunk, frame in enumerate(frames)]
+    whole = pd.concat(numbered, ignore_index=True).drop(columns="lane")
+    whole.insert(0, "run", whole.pop("run"))
+    return whole[whole["run"] < runs].reset_index(drop=True)
+
+
+def _workers(chunks: int) -> int:
+    """Chunks side by side: as many as there are processors; on an accelerator one, which is busy enough."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(chunks, available)) if jax.default_backend() == "cpu" else 1
+
+
+class _Progress:
+    """Adds up the plans of all chunks and passes the fraction on."""
+
+    def __init__(self, callback: Callable[[float], None] | None, total: int):
+        self.callback, self.total, self.done, self.lock = callback, max(total, 1), 0, threading.Lock()
+        self.stopped = False
+
+    def stop(self) -> None:
+        """Make every chunk give up at its next plan."""
+        self.stopped = True
+
+    def tick(self) -> None:
+        """One more plan is done."""
+        if self.stopped:
+            raise CancelledError
+        with self.lock:
+            self.done += 1
+            if self.callback is not None:
+                self.callback(self.done / self.total)
+
+
+def _collect(events, module, config, report: _Progress) -> dict[str, Any]:
+    """Gather one chunk's events; of the plans, ever fewer are kept as they grow in number."""
+    readings: list[loop.Reading] = []
+    frames: list[pd.DataFrame] = []
+    episodes: list[stepped.Episode] = []
+    number = 0
+    last: Any = None
+    for event in events:
+        if isinstance(event, loop.Reading):
+            readings.append(event)
+        elif isinstance(event, loop.Plan):
+            number += 1
+            # Early plans differ much, late ones little: keep the first 32, then ever fewer.
+            if number <= 32 or number % max(1, number // 32) == 0:
+                frames.append(_info_frame(event))
+            report.tick()
+        elif isinstance(event, stepped.Episode):
+            episodes.append(event)
+        else:
+            last = event
+    return {
+        "total": np.stack([reading.total for reading in readings], axis=1),
+        "smoothed": np.stack([reading.smoothed for reading in readings], axis=1),
+        "policies": np.asarray(jax.vmap(lambda state: module.policy(config, state))(last.agent), dtype=np.float64),
+        "info": pd.concat(frames, ignore_index=True),
+        "episodes": pd.DataFrame(episodes, columns=stepped.Episode._fields),
+    }
+
+
+def _info_frame(plan: loop.Plan) -> pd.DataFrame:
+    """One row per run; fields with a value per state are averaged over states."""
+    columns = {}
+    for name, value in plan.info._asdict().items():
+        array = np.asarray(value, dtype=np.float64)
+        columns[name] = array.reshape(len(array), -1).mean(-1)
+    frame = pd.DataFrame(columns)
+    frame.insert(0, "step", plan.step)
+    frame.insert(0, "lane", np.arange(len(frame)))
+    return frame

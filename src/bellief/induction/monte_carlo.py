@@ -1,0 +1,33 @@
+"""The paper's Algorithm 1: the value distribution by brute force, which everything else is checked against."""
+
+from collections.abc import Callable
+
+import jax
+from jaxtyping import Array, Float, Key
+
+from bellief.mdp import bellman
+from bellief.mdp.tabular import TabularMDP
+
+# Memory for MDPs held at once while drawing; enough to keep the processor busy, small beside any machine's memory.
+BATCH_BYTES = 128_000_000
+
+
+def values(
+    key: Key[Array, ""],
+    count: int,
+    draw: Callable[[Array], TabularMDP],
+    policy: Float[Array, "S A"],
+    horizon: int | None = None,
+) -> Float[Array, "J S"]:
+    """Values of `policy` in `count` MDPs from `draw(key)`: exact solutions, or those of a finite horizon.
+
+    MDP number j depends on the key and on j alone, so a longer list begins with the shorter one.
+    """
+
+    def one_mdp(index):
+        mdp = draw(jax.random.fold_in(key, index))
+        return bellman.evaluate_exact(mdp, policy) if horizon is None else bellman.evaluate_finite(mdp, policy, horizon)
+
+    states, actions = policy.shape
+    batch = max(1, min(count, BATCH_BYTES // (8 * states * states * actions)))
+    return jax.lax.map(one_mdp, jax.numpy.arange(count), batch_size=batch)

@@ -1,0 +1,1 @@
+"""Known models: what an MDP is, how to step it, how to solve it. No beliefs, no agents."""

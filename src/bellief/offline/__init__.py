@@ -1,0 +1,7 @@
+"""Logged data in, value posteriors out."""
+
+from bellief.offline.evaluate import evaluate
+from bellief.offline.posterior import ValuePosterior
+from bellief.offline.transitions import Transitions
+
+__all__ = ["Transitions", "ValuePosterior", "evaluate"]

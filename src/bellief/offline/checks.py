@@ -1,0 +1,48 @@
+"""Mistakes that can be told before anything is computed."""
+
+import os
+
+from bellief.errors import UserError
+
+# Arrays of a transition table's size that are alive at once while MDPs are drawn and solved.
+COPIES = 4
+
+
+def check_choice(kind: str, name: str, choices: tuple[str, ...]) -> None:
+    """`name` must be one of the choices."""
+    if name not in choices:
+        raise UserError(f"There is no {kind} '{name}'; choose one of {', '.join(choices)}.")
+
+
+def check_numbers(discount: float, level: float, seed: int, **counts: int | None) -> None:
+    """Discount, level and seed must lie where they mean something; counts that are given must be positive."""
+    if not 0 < discount <= 1:
+        raise UserError(f"discount must lie in (0, 1], not {discount}.")
+    if not 0 < level < 1:
+        raise UserError(f"level must lie between 0 and 1, not {level}.")
+    if not 0 <= seed < 2**32:
+        raise UserError(f"seed must lie between 0 and {2**32 - 1}, not {seed}.")
+    for name, count in counts.items():
+        if count is not None and count < 1:
+            raise UserError(f"{name} must be at least 1, not {count}.")
+
+
+def check_memory(states: int, actions: int, *, tables: int) -> None:
+    """`tables` transition tables of this size, held at once, must fit into the machine's memory.
+
+    Refused before the machine starts to swap. The usual cause is an identifier used as the number of a state.
+    """
+    needed = 8 * states * states * actions * (tables + COPIES)
+    available = _physical_memory()
+    if available is not None and needed > available:
+        raise UserError(
+            f"{states} states and {actions} actions need about {needed / 1e9:.3g} GB of memory and this machine has "
+            f"{available / 1e9:.3g}: number states and actions 0, 1, 2, ... without gaps, or ask for fewer MDPs."
+        )
+
+
+def _physical_memory() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # not every system tells
+        return None

@@ -1,0 +1,1 @@
+"""Pages that stand by themselves: one HTML file, no network, no script."""

@@ -1,0 +1,93 @@
+"""The paper's value belief for discrete MDPs: one Gaussian over the whole value function.
+
+The covariance is kept as a factor F with F^T F = covariance, of R rows. With few states R = S (a triangular root); with
+more states than weighted samples, the centred samples themselves are the factor and nothing needs to be decomposed.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import ndtri
+from jaxtyping import Array, Float, Key
+
+# Unrolling a short elimination is faster than a loop; a long one would only lengthen compilation.
+UNROLLED_STATES = 12
+
+
+class Gaussian(NamedTuple):
+    """N(mean, factor^T factor)."""
+
+    mean: Float[Array, "S"]
+    factor: Float[Array, "R S"]
+
+
+def rank(mdps: int, samples: int, states: int) -> int:
+    """Rows of the factor: the cheaper of a triangular root and the samples themselves."""
+    return mdps * samples if mdps * samples <= 2 * states else states
+
+
+def point(values: Float[Array, "S"], rows: int) -> Gaussian:
+    """All mass on one value function."""
+    return Gaussian(values, jnp.zeros((rows, values.shape[0]), values.dtype))
+
+
+def fit(samples: Float[Array, "J K S"], weights: Float[Array, "J K"]) -> Gaussian:
+    """Weighted mean and covariance of the samples (the paper's update of m_i and Sigma_i).
+
+    Deviation: `weights` sum to one over j for each k, so a sample's mass is w_jk / K. The printed 1 / (N_V N_mu) would
+    shrink values N_mu-fold at every step.
+    """
+    mdps, count, states = samples.shape
+    mass = (weights / count).reshape(-1)
+    flat = samples.reshape(-1, states)
+    mean_values = mass @ flat
+    centred = jnp.sqrt(mass)[:, None] * (flat - mean_values)
+    if rank(mdps, count, states) == mdps * count:
+        return Gaussian(mean_values, centred)
+    return Gaussian(mean_values, semidefinite_root(centred.T @ centred))
+
+
+def sample(key: Key[Array, ""], belief: Gaussian, count: int) -> Float[Array, "K S"]:
+    """Independent value functions."""
+    normals = jax.random.normal(key, (count, belief.factor.shape[0]), belief.mean.dtype)
+    return belief.mean + normals @ belief.factor
+
+
+def mean(belief: Gaussian) -> Float[Array, "S"]:
+    """Mean of each state's value."""
+    return belief.mean
+
+
+def sd(belief: Gaussian) -> Float[Array, "S"]:
+    """Standard deviation of each state's value."""
+    return jnp.sqrt(jnp.sum(belief.factor**2, axis=0))
+
+
+def quantile(belief: Gaussian, level: float) -> Float[Array, "S"]:
+    """Quantile of each state's value."""
+    return belief.mean + ndtri(jnp.asarray(level, belief.mean.dtype)) * sd(belief)
+
+
+def semidefinite_root(covariance: Float[Array, "S S"]) -> Float[Array, "S S"]:
+    """Upper triangular R with R^T R = covariance, where the covariance may be singular or zero.
+
+    Cholesky elimination in which a direction without variance left gets a zero row instead of a division by zero.
+    """
+    states = covariance.shape[0]
+    floor = 8 * states * jnp.finfo(covariance.dtype).eps * jnp.diagonal(covariance)
+
+    def eliminate(index, carry):
+        rest, root = carry
+        pivot = rest[index, index]
+        has_variance = pivot > floor[index]
+        row = jnp.where(has_variance, rest[index] / jnp.sqrt(jnp.where(has_variance, pivot, 1)), 0)
+        row = jnp.where(jnp.arange(states) < index, 0, row)
+        return rest - jnp.outer(row, row), root.at[index].set(row)
+
+    carry = (covariance, jnp.zeros_like(covariance))
+    if states <= UNROLLED_STATES:
+        for index in range(states):
+            carry = eliminate(index, carry)
+        return carry[1]
+    return jax.lax.fori_loop(0, states, eliminate, carry)[1]

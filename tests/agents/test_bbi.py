@@ -1,0 +1,257 @@
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bellief import UserError
+from bellief.agents import bbi
+from bellief.beliefs import normal_gamma, tabular
+from bellief.envs import make
+from bellief.types import Spaces, Transition
+
+STATES, ACTIONS, MDPS = 4, 3, 5
+SPACES = Spaces(STATES, ACTIONS, terminates=False, reward_low=-2.0, reward_high=2.0)
+plan = jax.jit(bbi.plan, static_argnums=(1, 2))
+
+
+def single(arrays):
+    return jax.tree.map(lambda field: jnp.asarray(field, jnp.float32), arrays)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 2))
+def joint_induction(config, key, spaces, mdps, final):
+    return bbi._joint_induction(key, config, spaces, mdps, final)
+
+
+@pytest.fixture(scope="module")
+def mdps(oracle):
+    return oracle.random_mdp(0, STATES, ACTIONS, ends=0.2, count=MDPS)
+
+
+def backups(mdps, horizon, score):
+    """Backwards induction in NumPy over several MDPs that share one policy, chosen by a score of their Q values."""
+    values = np.zeros((MDPS, STATES))
+    for _ in range(horizon):
+        quality = np.zeros((MDPS, STATES, ACTIONS))
+        for j in range(MDPS):
+            for state in range(STATES):
+                for action in range(ACTIONS):
+                    later = mdps.transition[j, state, action] @ values[j]
+                    quality[j, state, action] = mdps.reward[j, state, action] + 0.9 * later
+        actions = score(quality).argmax(-1)
+        values = quality[:, np.arange(STATES), actions]
+    return actions, values
+
+
+def config(**choices):
+    return bbi.Config(**{"discount": 0.9, "mdps": MDPS, "horizon": 6, **choices})
+
+
+@pytest.mark.parametrize(
+    ("rule", "score"),
+    [
+        ({"values": "joint", "rule": "mean"}, lambda q: q.mean(0)),
+        ({"rule": "optimistic", "optimism": 0.0}, lambda q: q.mean(0)),
+        ({"rule": "optimistic", "optimism": 2.0}, lambda q: q.mean(0) + 2 * q.std(0)),
+        ({"rule": "optimistic", "quantile": 0.75}, lambda q: np.sort(q, axis=0)[3]),
+        (
+            {"rule": "cautious", "tail": 0.3},
+            lambda q: (np.sort(q, axis=0)[0] * 0.2 + np.sort(q, axis=0)[1] * 0.1) / 0.3,
+        ),
+    ],
+)
+def test_joint_induction_against_numpy(mdps, rule, score):
+    actions, info = joint_induction(config(**rule), jax.random.key(0), SPACES, single(mdps), jnp.zeros((MDPS, STATES)))
+    expected_actions, expected_values = backups(mdps, 6, score)
+    np.testing.assert_array_equal(actions, expected_actions)
+    np.testing.assert_allclose(info.value_mean, expected_values.mean(0), rtol=1e-4)
+    np.testing.assert_allclose(info.value_sd, expected_values.std(0), rtol=1e-3)
+
+
+def test_thompson_with_the_joint_belief_solves_one_mdp(key, check, mdps):
+    run = functools.partial(
+        joint_induction, config(rule="thompson"), spaces=SPACES, mdps=single(mdps), final=jnp.zeros((MDPS, STATES))
+    )
+    actions, info = jax.vmap(lambda one: run(key=one))(jax.random.split(key, 200))
+    solutions = [backups(mdps, 6, lambda q, j=j: q[j]) for j in range(MDPS)]
+    owner = [[(found == best).all() for best, _ in solutions] for found in np.asarray(actions)]
+    assert (np.sum(owner, axis=1) == 1).all(), "every plan is the optimal one of exactly one MDP"
+    check.frequencies(np.sum(owner, axis=0), np.ones(MDPS))
+    for chosen, values in zip(np.argmax(owner, axis=1), np.asarray(info.value_mean), strict=True):
+        np.testing.assert_allclose(values, solutions[chosen][1].mean(0), rtol=1e-4)
+
+
+@pytest.mark.usefixtures("double")
+def test_mean_q_is_the_triple_sum(mdps):
+    generator = np.random.default_rng(1)
+    values, weight = generator.normal(size=(7, STATES)), generator.dirichlet(np.ones(MDPS), 7).T
+    expected = np.zeros((STATES, ACTIONS))
+    for state, action in np.ndindex(STATES, ACTIONS):
+        for j in range(MDPS):
+            for k in range(7):
+                later = sum(mdps.transition[j, state, action, t] * values[k, t] for t in range(STATES))
+                expected[state, action] += weight[j, k] / 7 * (mdps.reward[j, state, action] + 0.9 * later)
+    np.testing.assert_allclose(bbi._mean_q(mdps, 0.9, jnp.asarray(values), jnp.asarray(weight)), expected, rtol=1e-10)
+
+
+def test_constant_values_stay_constant_without_reward_and_discount(oracle):
+    mdps = oracle.random_mdp(0, STATES, ACTIONS, discount=1.0, count=MDPS)
+    mdps = single(mdps._replace(reward=np.zeros((MDPS, STATES, ACTIONS))))
+    weight = jnp.asarray(np.random.default_rng(1).dirichlet(np.ones(MDPS), 7).T, jnp.float32)
+    np.testing.assert_allclose(bbi._mean_q(mdps, 1.0, jnp.full((7, STATES), 7.0), weight), 7.0, rtol=1e-5)
+    small = config(discount=1.0, samples=10)
+    _, info = jax.jit(
+        lambda key: bbi._gaussian_induction(key, small, SPACES, mdps, jnp.full((MDPS, STATES), 7.0), jnp.array(1.0))
+    )(jax.random.key(0))
+    np.testing.assert_allclose(info.value_mean, 7.0, rtol=1e-5)
+
+
+def known(environment, amount=1_000_000):
+    """The belief after so many observations of each pair, exactly as often as they should occur."""
+    mdp = environment.mdp()
+    counts = jnp.asarray(np.round(amount * np.asarray(mdp.transition)), jnp.int32)
+    rewards = normal_gamma.Statistics(
+        jnp.full(mdp.reward.shape, amount, jnp.int32), single(mdp.reward), single(amount * mdp.reward_sd**2)
+    )
+    return bbi.State(tabular.TabularBelief(counts, rewards), jnp.zeros(len(counts), jnp.int32))
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {},
+        {"values": "joint"},
+        {"rule": "optimistic", "values": "gaussian"},
+        {"utilities": "sampled", "likelihood": "product", "final": "own"},
+    ],
+    ids=lambda choices: ",".join(choices.values()) or "paper",
+)
+def test_with_enough_data_the_plan_is_optimal(choices):
+    # At discount 0.9 *back* is best near the start and *forward* near the end, so neither action is always right.
+    environment = make("nchain", small_reward=3.0)
+    discount = 0.9
+    values, model = np.zeros(5), environment.mdp(discount)
+    for _ in range(100):
+        quality = model.reward + discount * model.transition @ values
+        values = quality.max(1)
+    best = quality.argmax(1)
+    assert set(best) == {0, 1}
+    assert np.abs(quality[:, 0] - quality[:, 1]).min() > 0.1
+    # The value belief has no spread to speak of, so sigma may be small against the values.
+    settings = bbi.Config(horizon=100, discount=discount, samples=20, mdps=4, **choices)
+    state, info = plan(jax.random.key(0), settings, environment.spaces(), known(environment))
+    np.testing.assert_array_equal(state.actions, best)
+    np.testing.assert_allclose(info.value_mean, values, rtol=0.02)
+    assert (np.asarray(info.value_sd) < 0.02 * values).all()
+
+
+@pytest.mark.slow
+def test_nchain_of_the_paper():
+    environment = make("nchain")
+    state, _ = plan(jax.random.key(1), bbi.Config(), environment.spaces(), known(environment))
+    np.testing.assert_array_equal(state.actions, np.ones(5))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("values", ["gaussian", "joint"])
+def test_with_and_without_jit(values):
+    small = bbi.Config(values=values, horizon=2, mdps=2, samples=10, discount=0.9)
+    spaces = Spaces(2, 2, True, 0.0, 1.0, support=2)
+    state = bbi.init(jax.random.key(0), small, spaces)
+    state = state._replace(belief=state.belief._replace(counts=jnp.zeros((2, 2, 3), jnp.int32).at[..., 0].set(5)))
+    compiled, compiled_info = plan(jax.random.key(1), small, spaces, state)
+    with jax.disable_jit():
+        plain, plain_info = bbi.plan(jax.random.key(1), small, spaces, state)
+    np.testing.assert_array_equal(compiled.actions, plain.actions)
+    for first, second in zip(compiled_info, plain_info, strict=True):
+        np.testing.assert_allclose(first, second, rtol=1e-3, atol=1e-4)
+
+
+def test_the_belief_is_not_changed_by_a_plan_and_sigma_starts_afresh():
+    small = bbi.Config(horizon=5, mdps=3, samples=10, discount=0.9, sigma_fraction=1e-5)
+    state = bbi.init(jax.random.key(0), small, SPACES)
+    after, info = plan(jax.random.key(1), small, SPACES, state)
+    assert int(info.doublings) > 0
+    assert int(info.resamples) > 0
+    for before, kept in zip(jax.tree.leaves(state.belief), jax.tree.leaves(after.belief), strict=True):
+        np.testing.assert_array_equal(before, kept)
+    # From the same belief and key the same trouble comes again: nothing was carried over.
+    _, again = plan(jax.random.key(1), small, SPACES, after)
+    assert int(again.doublings) == int(info.doublings)
+
+
+def test_update_act_and_policy():
+    settings = bbi.Config()
+    state = bbi.init(jax.random.key(0), settings, SPACES)
+    state = state._replace(actions=jnp.asarray([2, 0, 1, 2]))
+    step = Transition(jnp.asarray(1), jnp.asarray(2), jnp.asarray(0.5), jnp.asarray(3), jnp.asarray(False))
+    after = bbi.update(settings, state, step)
+    assert int(after.belief.counts.sum()) == 1
+    assert int(after.belief.counts[1, 2, 3]) == 1
+    assert float(after.belief.rewards.mean[1, 2]) == 0.5
+    np.testing.assert_array_equal(after.actions, state.actions)
+    np.testing.assert_array_equal(bbi.policy(settings, after), np.eye(3)[[2, 0, 1, 2]])
+    for observation, action in enumerate([2, 0, 1, 2]):
+        assert bbi.act(jax.random.key(0), settings, after, jnp.asarray(observation)) == action
+
+
+def test_untrained_actions_are_spread_out(key, check):
+    wide = Spaces(20_000, 4, False, 0.0, 1.0)
+    draw = jax.jit(lambda one: bbi.init(one, bbi.Config(), wide).actions)
+    check.frequencies(np.bincount(draw(key), minlength=4), np.ones(4))
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"values": "histogram"}, "value belief"),
+        ({"rule": "greedy"}, "action rule"),
+        ({"final": "pooled"}, "final"),
+        ({"discount": 0.0}, "discount"),
+        ({"discount": 1.1}, "discount"),
+        ({"horizon": 0}, "horizon"),
+        ({"mdps": 0}, "mdps"),
+        ({"quantile": 0.0}, "quantile"),
+        ({"quantile": 1.0}, "quantile"),
+        ({"tail": 0.0}, "tail"),
+        ({"tail": 1.5}, "tail"),
+        ({"samples": 5}, "utility_samples"),
+        ({"utility_samples": 51}, "utility_samples"),
+        ({"utilities": "none"}, "utilities"),
+        ({"likelihood": "sum"}, "likelihood"),
+        ({"sigma_fraction": 0.0}, "sigma"),
+    ],
+)
+def test_wrong_settings(choices, message):
+    with pytest.raises(UserError, match=message):
+        bbi.Config(**choices)
+
+
+def test_what_is_left_open_is_decided_as_documented():
+    assert bbi.Config().value_belief() == "gaussian"
+    assert bbi.Config(rule="thompson").value_belief() == "joint"
+    assert bbi.Config(rule="thompson", values="gaussian").value_belief() == "gaussian"
+    assert [bbi.Config().method1_settings(states).samples for states in (5, 99, 100, 264)] == [50, 50, 20, 20]
+    assert bbi.Config(samples=33).method1_settings(264).samples == 33
+    assert hash(bbi.Config()) == hash(dataclasses.replace(bbi.Config(mdps=11), mdps=10))
+
+
+def test_span_of_values():
+    spaces = make("nchain").spaces()
+    belief = tabular.init(5, 2)
+    assert float(bbi.value_span(bbi.Config(), spaces, belief)) == pytest.approx(1000.0)
+    assert float(bbi.value_span(bbi.Config(discount=1.0, horizon=30), spaces, belief)) == pytest.approx(300.0)
+
+
+def test_span_of_values_where_nobody_knows_the_rewards():
+    spaces = make("nchain").spaces()._replace(reward_low=None, reward_high=None)
+    belief = tabular.init(5, 2)
+    # Nothing seen: the prior's typical reward, which is one.
+    assert float(bbi.value_span(bbi.Config(), spaces, belief)) == pytest.approx(100.0)
+    for reward in (2.0, 10.0):
+        row = Transition(jnp.array(int(reward) % 5), jnp.array(0), jnp.array(reward), jnp.array(0), jnp.array(False))
+        belief = tabular.update(belief, row)
+    assert float(bbi.value_span(bbi.Config(), spaces, belief)) == pytest.approx(1000.0)
