@@ -11,8 +11,9 @@ from bellief.errors import UserError
 from bellief.registry import register_with_gymnasium
 
 if TYPE_CHECKING:
+    from bellief.agents.files import SavedAgent, load_agent, save_agent
     from bellief.envs import make
-    from bellief.experiments import RunResult, run
+    from bellief.experiments import AgentComparison, RunResult, compare_agents, run
     from bellief.offline import Transitions, ValuePosterior, evaluate
 
 try:
@@ -21,7 +22,12 @@ except PackageNotFoundError:  # a source tree that was never installed
     __version__ = "0+unknown"
 
 _HOMES = {
+    "AgentComparison": "bellief.experiments",
+    "compare_agents": "bellief.experiments",
     "RunResult": "bellief.experiments",
+    "SavedAgent": "bellief.agents.files",
+    "load_agent": "bellief.agents.files",
+    "save_agent": "bellief.agents.files",
     "Transitions": "bellief.offline",
     "ValuePosterior": "bellief.offline",
     "evaluate": "bellief.offline",
@@ -29,7 +35,21 @@ _HOMES = {
     "run": "bellief.experiments",
 }
 
-__all__ = ["RunResult", "Transitions", "UserError", "ValuePosterior", "__version__", "evaluate", "make", "run"]
+__all__ = [
+    "AgentComparison",
+    "RunResult",
+    "SavedAgent",
+    "Transitions",
+    "UserError",
+    "ValuePosterior",
+    "__version__",
+    "compare_agents",
+    "evaluate",
+    "load_agent",
+    "make",
+    "run",
+    "save_agent",
+]
 
 
 def __getattr__(name: str) -> Any:

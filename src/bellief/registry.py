@@ -1,25 +1,110 @@
-"""Names of everything that can be chosen by name. Holds strings only, so that listing them imports nothing heavy."""
+"""Names of everything that can be chosen by name. Holds strings only, so that listing them imports nothing heavy.
+
+Other packages add agents by an entry point in the group `bellief.agents`. These are looked up only when a name that is
+not ours is asked for or all names are listed, and even then the agent itself is not imported.
+"""
 
 import difflib
+import functools
 import importlib
 import re
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.metadata import entry_points
 from typing import Any, NamedTuple
 
 from bellief.errors import UserError
 
+AGENT_GROUP = "bellief.agents"
+AGENT_PARTS = ("Config", "init", "plan", "act", "update", "policy")
+
 
 class Entry(NamedTuple):
-    """A name, where it lives (`module:attribute`, or `module` alone) and one line that says what it is."""
+    """A name, where it lives (`module:attribute`, or `module` alone) and one line that says what it is.
+
+    `package` is the other package that an agent comes from, `refusal` the reason why it cannot be had.
+    """
 
     name: str
     target: str
     summary: str
+    package: str | None = None
+    refusal: str | None = None
 
     def load(self) -> Any:
         """Import and return what the entry points to."""
+        if self.refusal is not None:
+            raise UserError(self.refusal)
+        return self._import() if self.package is None else self._import_from_elsewhere(self.package)
+
+    def _import(self) -> Any:
         module, _, attribute = self.target.partition(":")
         loaded = importlib.import_module(module)
         return getattr(loaded, attribute) if attribute else loaded
+
+    def _import_from_elsewhere(self, package: str) -> Any:
+        """Whatever a package does wrong is not a fault of ours, and is told in a sentence."""
+        try:
+            agent = self._import()
+        except UserError:  # already a sentence for the user, such as a missing extra
+            raise
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}".removesuffix(": ").rstrip(".")
+            raise UserError(
+                f"Agent '{self.name}' cannot be loaded ({reason}): update or uninstall package '{package}'."
+            ) from error
+        missing = [part for part in AGENT_PARTS if not hasattr(agent, part)]
+        if missing:
+            raise UserError(f"Agent '{self.name}' of package '{package}' is incomplete: it has no {missing[0]}.")
+        return agent
+
+
+class Agents(Mapping[str, Entry]):
+    """Our agents, then those of other packages by name. Our names are found without looking for packages."""
+
+    def __init__(self, own: tuple[Entry, ...]):
+        self._own = {entry.name: entry for entry in own}
+
+    def __getitem__(self, name: str) -> Entry:
+        return self._own[name] if name in self._own else self._others()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self._own, *self._others()))
+
+    def __len__(self) -> int:
+        return len(self._own) + len(self._others())
+
+    def _others(self) -> dict[str, Entry]:
+        # The search path is the key of the cache: what is on it does not change while a program runs.
+        return _find_plugins(tuple(self._own), tuple(sys.path))
+
+
+@functools.lru_cache(maxsize=8)
+def _find_plugins(own: tuple[str, ...], search_path: tuple[str, ...]) -> dict[str, Entry]:
+    """Agents of other packages. One that cannot be had by its name is listed as `package:name`, to say so."""
+    del search_path  # `entry_points` reads the same from `sys.path`
+    offered: dict[str, list[tuple[str, str, str]]] = {}
+    for point in entry_points(group=AGENT_GROUP):
+        package = point.dist.name if point.dist is not None else "unknown"
+        described = point.dist is not None and "Summary" in point.dist.metadata
+        summary = point.dist.metadata["Summary"] if point.dist is not None and described else "an agent"
+        target = point.value.partition("[")[0].strip()  # what follows are extras
+        offered.setdefault(point.name, []).append((package, target, summary))
+    found = {}
+    for name, offers in sorted(offered.items()):
+        for package, target, summary in sorted(offers):
+            refusal = None
+            if name in own:
+                refusal = f"Package '{package}' offers an agent called '{name}', which is the name of one of Bellief's"
+            elif len(offers) > 1:
+                refusal = f"Package '{package}' is not the only one to offer an agent called '{name}'"
+            if refusal is None:
+                found[name] = Entry(name, target, f"{summary} (from {package})", package)
+            else:
+                listed = f"{package}:{name}"
+                refusal = f"{refusal}: rename it, or uninstall '{package}'."
+                found[listed] = Entry(listed, target, "cannot be used, because its name is taken", package, refusal)
+    return found
 
 
 ENVIRONMENTS = {
@@ -33,9 +118,8 @@ ENVIRONMENTS = {
     )
 }
 
-AGENTS = {
-    entry.name: entry
-    for entry in (
+AGENTS = Agents(
+    (
         Entry("bbi", "bellief.agents.bbi", "Bayesian Backwards Induction, the paper's Algorithm 3"),
         Entry("psrl", "bellief.agents.psrl", "posterior sampling: solve one sampled MDP"),
         Entry("mmbi", "bellief.agents.mmbi", "multi-MDP backwards induction: one policy for ten sampled MDPs"),
@@ -45,7 +129,7 @@ AGENTS = {
         Entry("q-learning", "bellief.agents.q_learning", "epsilon-greedy Q-learning, the floor of a comparison"),
         Entry("oracle", "bellief.agents.oracle", "the optimal policy of the true model, the ceiling of a comparison"),
     )
-}
+)
 
 VALUES = {
     entry.name: entry
@@ -57,7 +141,7 @@ VALUES = {
 }
 
 
-def find(entries: dict[str, Entry], kind: str, name: str) -> Entry:
+def find(entries: Mapping[str, Entry], kind: str, name: str) -> Entry:
     """The entry called `name`, or a `UserError` that suggests the nearest names."""
     if name in entries:
         return entries[name]

@@ -8,9 +8,17 @@ from bellief.beliefs import dirichlet
 
 COUNTS = jnp.asarray([0, 3, 0, 1, 12, 0], jnp.int32)
 DRAWS = 20_000
-# Prior and support: the general sampler, the fast path exactly as wide as needed, a wider one, one over the number of
-# outcomes (where the fast path must not be taken).
-PATHS = {"general": (0.5, None), "support": (0.5, 3), "wide": (0.5, 5), "full": (0.5, 6), "sparse": (1 / 6, 3)}
+KEY = jax.random.key(0)
+# Prior and support: the general sampler; half squares for the prior, exactly as wide as needed, wider, and so wide that
+# the general sampler takes over; a sparse prior by its jumps, at its usual weight and at the largest that is allowed.
+PATHS = {
+    "general": (0.5, None),
+    "support": (0.5, 3),
+    "wide": (0.5, 5),
+    "full": (0.5, 6),
+    "sparse": (1 / 6, 3),
+    "heaviest": (1 / 3, 4),
+}
 
 
 def sampler(prior, support, dtype=jnp.float32, counts=COUNTS):
@@ -73,10 +81,87 @@ def test_fast_and_general_path_have_one_law(key, check, samplers):
     check.same_laws(general[:, 0] / general[:, :3].sum(1), fast[:, 0] / fast[:, :3].sum(1))
 
 
-@pytest.mark.parametrize("support", [None, 2])
-def test_every_row_is_drawn_by_itself(key, support):
+def test_which_path_is_taken(monkeypatch):
+    """The shortcuts where they are exact and worth it, the general sampler everywhere else."""
+    taken = []
+
+    def noted(name):
+        def weights(key, prior, shape, dtype):
+            del key, prior
+            taken.append(name)
+            return jnp.ones(shape, dtype)
+
+        return weights
+
+    monkeypatch.setattr(dirichlet, "_half_squares", noted("half squares"))
+    monkeypatch.setattr(dirichlet, "_jumps", noted("jumps"))
+    # The last prior weighs 2.4 together, more than the jumps are made for.
+    for prior, support in [(0.5, 3), (1 / 6, 3), (1 / 3, 5), (0.5, 6), (1 / 6, None), (0.4, 3)]:
+        before = len(taken)
+        jax.eval_shape(
+            lambda key, prior=prior, support=support: dirichlet.sample(key, prior, COUNTS, support=support), KEY
+        )
+        taken += ["general"] * (len(taken) == before)
+    assert taken == ["half squares", "jumps", "jumps", "general", "general", "general"]
+
+
+def test_observations_add_to_what_the_prior_gave(key, monkeypatch):
+    """Without a prior's share, a seen column has Gamma(n) and an unseen one nothing: Dirichlet(n) rows."""
+    monkeypatch.setattr(dirichlet, "_half_squares", lambda key, prior, shape, dtype: jnp.zeros(shape, dtype))
+    draws = np.asarray(sampler(0.5, 4)(jax.random.split(key, 5000)), np.float64)
+    seen = np.asarray(COUNTS) > 0
+    assert (draws[:, ~seen] == 0).all()
+    mean, covariance = moments(np.array([3.0, 1.0, 12.0]))
+    centred = draws[:, seen] - mean
+    reach = 6 / np.sqrt(5000)
+    np.testing.assert_allclose(centred.mean(0), 0, atol=reach * np.sqrt(covariance.diagonal().max()))
+    np.testing.assert_allclose(centred.T @ centred / 5000, covariance, atol=3 * reach * covariance.max())
+
+
+def test_jumps_are_a_gamma_process(key, check):
+    """Columns alone are Gamma(prior), sums of columns Gamma of the sum, and columns do not depend on one another."""
+    many, outcomes = 20_000, 40
+    weights = np.asarray(jax.jit(lambda one: dirichlet._jumps(one, 1 / 40, (many, outcomes), jnp.float32))(key))
+    check.same_law(weights.sum(1, dtype=np.float64), stats.gamma(1.0))
+    check.same_law(weights[:, :20].sum(1, dtype=np.float64), stats.gamma(0.5))
+    check.same_law(weights[:, 3:13].sum(1, dtype=np.float64), stats.gamma(0.25))
+    # A single column is most often smaller than anything that is kept; there only its size above that counts.
+    floor = 1e-12
+    alone = weights[:, 17].astype(np.float64)
+    above = stats.gamma(1 / 40)
+    check.frequencies([(alone > floor).sum(), (alone <= floor).sum()], [above.sf(floor), above.cdf(floor)])
+    kept = alone[alone > floor]
+    assert stats.kstest(kept, lambda x: (above.cdf(x) - above.cdf(floor)) / above.sf(floor)).pvalue > 1e-5
+    first, second = weights[:, :20].sum(1), weights[:, 20:].sum(1)
+    check.mean((first - 0.5) * (second - 0.5), np.array(0.0))
+
+
+def test_jumps_and_general_path_have_one_law_in_a_large_table(key, check):
+    """A row of a maze with a sparse prior: two outcomes seen of 265."""
+    counts = jnp.zeros(265, jnp.int32).at[jnp.asarray([7, 200])].set(jnp.asarray([2, 1]))
+    first, second = jax.random.split(key)
+    general = np.asarray(sampler(1 / 265, None, counts=counts)(jax.random.split(first, 4000)))
+    fast = np.asarray(sampler(1 / 265, 2, counts=counts)(jax.random.split(second, 4000)))
+    for rows in (general, fast):
+        np.testing.assert_allclose(rows.sum(1), 1, rtol=1e-5)
+    unseen = np.ones(265, bool)
+    unseen[[7, 200]] = False
+    for function in (
+        lambda rows: rows[:, 7],
+        lambda rows: rows[:, 200],
+        lambda rows: rows[:, unseen].sum(1),
+        lambda rows: rows[:, unseen].max(1),
+        # A column alone is tiny as a rule; ties at zero would not be comparable.
+        lambda rows: np.maximum(rows[:, unseen][:, :40].max(1), 1e-12),
+    ):
+        check.same_laws(function(general), function(fast))
+    check.same_law(fast[:, 7], stats.beta(2 + 1 / 265, 2 - 1 / 265))
+
+
+@pytest.mark.parametrize(("prior", "support"), [(0.5, None), (0.5, 2), (0.25, 2)])
+def test_every_row_is_drawn_by_itself(key, prior, support):
     counts = jnp.asarray([[[0, 900, 0, 100]], [[100, 0, 0, 900]], [[0, 0, 0, 0]], [[0, 0, 0, 0]]])
-    rows = np.asarray(jax.jit(lambda one: dirichlet.sample(one, 0.5, counts, support=support))(key))
+    rows = np.asarray(jax.jit(lambda one: dirichlet.sample(one, prior, counts, support=support))(key))
     # Standard deviation of the largest entry is below 0.01.
     np.testing.assert_allclose(rows[:2, 0].max(1), 0.9, atol=0.05)
     assert rows[:2, 0].argmax(1).tolist() == [1, 3]

@@ -6,7 +6,7 @@ from scipy import stats
 
 from bellief import UserError
 from bellief.beliefs import normal_gamma, tabular
-from bellief.types import Transition
+from bellief.types import Spaces, Transition
 
 STATES, ACTIONS = 3, 2
 START = jnp.asarray([0.0, 1.0, 0.0])
@@ -147,6 +147,101 @@ def test_sampled_rewards_are_student(key, check, draw):
         rate = 0.7 + ((seen - average) ** 2).sum() / 2 + 2.0 * count * (average - 0.5) ** 2 / (2 * strength)
         location = (2.0 * 0.5 + count * average) / strength
         check.same_law(rewards[:, *pair], stats.t(2 * shape, location, np.sqrt(rate / (shape * strength))))
+
+
+def after_more_visits(generator, belief, visits, count):
+    """What the posterior means of rows and rewards become after so many further visits of each pair, by simulation."""
+    rows, rewards = [], []
+    for pair in np.ndindex(STATES, ACTIONS):
+        concentration = 0.5 + np.asarray(belief.counts[pair], np.float64)
+        drawn = generator.dirichlet(concentration, count)
+        seen = np.array([generator.multinomial(visits, row / row.sum()) for row in drawn])
+        rows.append((concentration + seen) / (concentration.sum() + visits))
+        number, average, squares = (float(field[pair]) for field in belief.rewards)
+        strength, shape = 2.0 + number, 1.5 + number / 2
+        rate = 0.7 + squares / 2 + 2.0 * number * (average - 0.5) ** 2 / (2 * strength)
+        location = (2.0 * 0.5 + number * average) / strength
+        precision = generator.gamma(shape, 1 / rate, count)
+        mean = generator.normal(location, 1 / np.sqrt(strength * precision))
+        observed = generator.normal(mean, 1 / np.sqrt(visits * precision))
+        rewards.append((strength * location + visits * observed) / (strength + visits))
+    return np.stack(rows, 1).reshape(count, STATES, ACTIONS, -1), np.stack(rewards, 1).reshape(count, STATES, ACTIONS)
+
+
+@pytest.mark.parametrize("visits", [1, 10])
+def test_look_ahead_has_the_moments_of_a_simulation(key, check, draw, request, visits):
+    belief, count = learned(count=80), 5000
+    ahead = jax.vmap(lambda mdp: tabular.look_ahead(PRIOR, belief, mdp, visits))(draw(jax.random.split(key, count)))
+    rows = np.concatenate([ahead.transition, ahead.termination[..., None]], axis=-1).astype(np.float64)
+    assert (rows >= 0).all()
+    np.testing.assert_allclose(rows.sum(-1), 1, rtol=1e-5)
+    generator = np.random.default_rng(request.config.getoption("--statistics-seed"))
+    expected_rows, expected_rewards = after_more_visits(generator, belief, visits, count)
+    mean = tabular.mean(PRIOR, belief, 0.9)
+    centre = np.concatenate([mean.transition, mean.termination[..., None]], axis=-1).astype(np.float64)
+    check.mean(rows, centre)
+    check.mean(expected_rows, centre)
+    products = [np.einsum("nsao,nsap->nsaop", one, one) for one in (rows - centre, expected_rows - centre)]
+    check.mean(products[0] - products[1], np.zeros(products[0].shape[1:]))
+    reward = np.asarray(ahead.reward, np.float64)
+    check.mean(reward, np.asarray(mean.reward))
+    gap, expected_gap = reward - np.asarray(mean.reward), expected_rewards - np.asarray(mean.reward)
+    check.mean(gap**2 - expected_gap**2, np.zeros((STATES, ACTIONS)))
+
+
+def test_look_ahead_lies_between_the_mean_and_the_draw(draw):
+    belief = learned(count=80)
+    mdp = jax.tree.map(lambda field: field[0], draw(jax.random.split(jax.random.key(0), 5000)))
+    mean = tabular.mean(PRIOR, belief, 0.9)
+    for visits, end in ((0.0, mean), (1e9, mdp)):
+        ahead = tabular.look_ahead(PRIOR, belief, mdp, visits)
+        for name in ("transition", "termination", "reward"):
+            np.testing.assert_allclose(getattr(ahead, name), getattr(end, name), atol=1e-6)
+    ahead = tabular.look_ahead(PRIOR, belief, mdp, 7.0)
+    pair = (1, 1)
+    number = float(belief.rewards.count[pair])
+    share = np.sqrt(7 / (4 * 0.5 + number + 7))
+    expected = mean.transition[pair] + share * (mdp.transition[pair] - mean.transition[pair])
+    np.testing.assert_allclose(ahead.transition[pair], expected, rtol=1e-5)
+    share = np.sqrt(7 / (2.0 + number + 7))
+    expected = mean.reward[pair] + share * (mdp.reward[pair] - mean.reward[pair])
+    np.testing.assert_allclose(ahead.reward[pair], expected, rtol=1e-5)
+
+
+def test_look_ahead_with_a_sparse_prior():
+    """A whole row's prior weighs one observation there."""
+    belief = tabular.init(STATES, ACTIONS)
+    rows = jnp.broadcast_to(jnp.asarray([1.0, 0.0, 0.0]), (STATES, ACTIONS, STATES))
+    mdp = tabular.mean(tabular.SPARSE_PRIOR, belief, 0.9)._replace(transition=rows)
+    ahead = tabular.look_ahead(tabular.SPARSE_PRIOR, belief, mdp, 3.0)
+    share = np.sqrt(3 / 4)
+    np.testing.assert_allclose(ahead.transition[0, 0], [(1 + 2 * share) / 3, *[(1 - share) / 3] * 2], rtol=1e-5)
+
+
+def test_span_of_rewards():
+    known = Spaces(STATES, ACTIONS, False, -1.0, 2.5)
+    unknown = known._replace(reward_low=None, reward_high=None)
+    belief = tabular.init(STATES, ACTIONS)
+    assert float(tabular.reward_span(PRIOR, belief, known)) == 3.5
+    # Nothing seen: what the prior expects a reward to be off by.
+    assert float(tabular.reward_span(PRIOR, belief, unknown)) == pytest.approx(np.sqrt(0.7 / 1.5))
+
+    def seen(rewards):
+        count = len(rewards)
+        steps = Transition(
+            jnp.arange(count),
+            jnp.zeros(count, int),
+            jnp.asarray(rewards),
+            jnp.zeros(count, int),
+            jnp.zeros(count, bool),
+        )
+        return float(tabular.reward_span(PRIOR, tabular.update_batch(belief, steps), unknown))
+
+    assert seen([4.0, -2.0]) == pytest.approx(6.0)
+    # The prior's mean, one half, belongs to what is possible.
+    assert seen([4.0, 5.0]) == pytest.approx(4.5)
+    assert seen([-4.0]) == pytest.approx(4.5)
+    assert seen([0.5]) == pytest.approx(np.sqrt(0.7 / 1.5))
 
 
 @pytest.mark.usefixtures("double")

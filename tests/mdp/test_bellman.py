@@ -116,6 +116,106 @@ def test_an_environment_is_solved_as_it_comes(solve):
     np.testing.assert_array_equal(solve(mdp).actions, np.ones(5))
 
 
+def best_values(oracle, mdp):
+    """Values and actions of the best of all policies, by brute force."""
+    states, actions = mdp.reward.shape
+    policies = list(itertools.product(range(actions), repeat=states))
+    values = np.array([oracle.exact_values(mdp, deterministic(choice, actions)) for choice in policies])
+    best = values.sum(1).argmax()
+    return values[best], policies[best]
+
+
+@pytest.fixture(scope="module")
+def modified():
+    """Modified policy iteration, compiled once for all MDPs of one size; every argument but two is traced."""
+    return jax.jit(bellman.modified_policy_iteration, static_argnames=("sweeps", "max_iterations"))
+
+
+def slow_mdp(seed, ends, discount):
+    """Almost deterministic rows, so that it takes many sweeps for values to spread; episodes end rarely."""
+    generator = np.random.default_rng(seed)
+    rows = generator.dirichlet(np.full(4, 0.1), (4, 3))
+    termination = ends * generator.random((4, 3))
+    return TabularMDP(
+        rows * (1 - termination)[..., None], generator.normal(size=(4, 3)), termination, np.ones(4) / 4, discount
+    )
+
+
+@pytest.mark.usefixtures("double")
+@pytest.mark.parametrize("ends", [0.0, 0.05, 0.5])
+@pytest.mark.parametrize("discount", [0.6, 0.99])
+def test_modified_policy_iteration_keeps_to_its_tolerance(oracle, modified, ends, discount):
+    """From any first guess, the values are as close to the best of all policies as was asked for."""
+    for seed in range(3):
+        mdp = slow_mdp(seed, ends, discount)
+        values, actions = best_values(oracle, mdp)
+        assert bellman.policy_iteration(mdp).actions.tolist() == list(actions)
+        far = np.random.default_rng(seed).normal(0, 1000, 4)
+        for first in (np.zeros(4), far, values + 500.0, -values):
+            iterations = []
+            for tolerance in (10.0, 1e-1, 1e-6):
+                solution = modified(mdp, first, tolerance)
+                # Bounds that are a shift of one another leave half of their distance to the middle.
+                reach = tolerance if ends else tolerance / 2
+                assert np.abs(solution.values - values).max() <= reach + 1e-9
+                iterations.append(int(solution.iterations))
+            assert iterations == sorted(iterations)
+            np.testing.assert_array_equal(solution.actions, actions)
+
+
+@pytest.mark.usefixtures("double")
+def test_modified_policy_iteration_without_discount(oracle, modified):
+    for seed in range(3):
+        mdp = oracle.random_mdp(seed, 4, 3, ends=0.5, discount=1.0)
+        values, actions = best_values(oracle, mdp)
+        for first in (np.zeros(4), np.full(4, 100.0)):
+            solution = modified(mdp, first, 1e-10)
+            np.testing.assert_allclose(solution.values, values, rtol=1e-8)
+            np.testing.assert_array_equal(solution.actions, actions)
+
+
+@pytest.mark.usefixtures("double")
+def test_modified_policy_iteration_from_the_solution(modified):
+    mdp = slow_mdp(7, 0.05, 0.99)
+    cold = modified(mdp, np.zeros(4), 1e-8)
+    warm = modified(mdp, cold.values, 1e-6)
+    assert int(warm.iterations) == 1 < int(cold.iterations)
+    np.testing.assert_allclose(warm.values, cold.values, atol=1e-7)
+
+
+@pytest.mark.usefixtures("double")
+@pytest.mark.parametrize("ends", [0.0, 0.5])
+def test_modified_policy_iteration_returns_the_middle_of_its_bounds(modified, ends):
+    """So loose a tolerance is met at once, by bounds from the largest and the smallest first change."""
+    mdp = slow_mdp(6, ends, 0.8)
+    first = np.array([3.0, -1.0, 0.5, 2.0])
+    sweep = (mdp.reward + 0.8 * mdp.transition @ first).max(1)
+    change = sweep - first
+    middle = sweep if ends else sweep + 4 * (change.min() + change.max()) / 2
+    solution = modified(mdp, first, 1e6)
+    assert int(solution.iterations) == 1
+    np.testing.assert_allclose(solution.values, middle, rtol=1e-12)
+
+
+@pytest.mark.usefixtures("double")
+def test_modified_policy_iteration_stops_where_it_is_told():
+    mdp = slow_mdp(8, 0.0, 0.99)
+    solution = bellman.modified_policy_iteration(mdp, tolerance=0.0, sweeps=2, max_iterations=3)
+    assert int(solution.iterations) == 3
+
+
+def test_modified_policy_iteration_in_single_precision():
+    mdp = make("nchain").mdp(0.99)
+    # Values reach 400, of which single precision keeps about five digits after the bounds' factor of 99.
+    solution = bellman.modified_policy_iteration(mdp, tolerance=0.05)
+    assert solution.values.dtype == np.float32
+    assert int(solution.iterations) < 20
+    policy = np.eye(2)[[1] * 5]
+    exact = np.linalg.solve(np.eye(5) - 0.99 * np.einsum("sa,sat->st", policy, mdp.transition), mdp.reward[:, 1])
+    np.testing.assert_array_equal(solution.actions, 1)
+    np.testing.assert_allclose(solution.values, exact, atol=0.05)
+
+
 @pytest.mark.usefixtures("double")
 def test_backward_induction_against_recursion(oracle):
     mdp = oracle.random_mdp(7, 3, 3, ends=0.4)

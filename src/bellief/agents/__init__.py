@@ -8,6 +8,6 @@ Every module exports `Config` (frozen, hashable), `State` and `Info` (NamedTuple
 - `update(config, state, transition) -> State`: learn from one step
 - `policy(config, state) -> [S, A]`: action probabilities, for saving and for exact evaluation
 
-Two more are optional: `plan_steps(steps)`, where an agent plans at other steps than the paper's, and
-`informed(config, mdp)`, for an agent that is told the true model.
+Two more functions are optional: `plan_steps(steps)`, where an agent plans at other steps than the paper's, and
+`informed(config, mdp)`, for an agent that is told the true model. An agent that never learns says `LEARNS = False`.
 """

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from bellief.agents import rules
 from bellief.beliefs import tabular
@@ -40,6 +40,9 @@ class Config:
     optimism, quantile: `optimistic` acts on mean + optimism * sd, or on a quantile where one is given.
     foresight: 10 for `optimistic`, infinite otherwise. The sampled MDPs show what the belief may come to think after so
         many more visits of each pair (`tabular.look_ahead`); infinitely many visits are the posterior itself.
+    foresight_growth: the visits grow beyond `foresight` to so many times the average number that a pair will receive
+        before the next update, so that no pair is given up for ever; zero lets them stay as they are.
+    draw_every: with `joint`, every so many updates follow one draw from the posterior instead of the rule; zero: never.
     tail: `cautious` acts on the mean of the worst `tail` of the distribution.
     final: psi_H; `zero`, or `own`: each sampled MDP's infinite-horizon values under the policy in force.
     """
@@ -59,6 +62,8 @@ class Config:
     quantile: float | None = None
     tail: float = 0.25
     foresight: float | None = None
+    foresight_growth: float = 0.0
+    draw_every: int = 0
     prior: tabular.Prior = tabular.PAPER_PRIOR
 
     def __post_init__(self):
@@ -72,18 +77,22 @@ class Config:
             raise UserError(f"discount must lie in (0, 1], not {self.discount}.")
         if self.horizon < 1 or self.mdps < 1:
             raise UserError(f"horizon and mdps must be at least 1, not {self.horizon} and {self.mdps}.")
+        if self.draw_every < 0:
+            raise UserError(f"draw_every must be zero or more, not {self.draw_every}.")
         if self.quantile is not None and not 0 < self.quantile < 1:
             raise UserError(f"quantile must lie between 0 and 1, not {self.quantile}.")
         if not 0 <= self.optimism < math.inf:
             raise UserError(f"optimism must be a finite number from 0, not {self.optimism}.")
         if self.foresight is not None and not self.foresight > 0:
             raise UserError(f"foresight must be positive, not {self.foresight}.")
+        if not 0 <= self.foresight_growth < math.inf:
+            raise UserError(f"foresight_growth must be a finite number from 0, not {self.foresight_growth}.")
         if not 0 < self.tail <= 1:
             raise UserError(f"tail must lie in (0, 1], not {self.tail}.")
         self.method1_settings(1)
 
-    def visits_ahead(self) -> float:
-        """The foresight in force."""
+    def least_foresight(self) -> float:
+        """The foresight in force, before it grows."""
         if self.foresight is not None:
             return self.foresight
         return 10.0 if self.rule == "optimistic" else math.inf
@@ -135,7 +144,8 @@ def value_span(config: Config, spaces: Spaces, belief: tabular.TabularBelief) ->
 def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> tuple[State, Info]:
     """Sample MDPs, run the induction from V_H back to V_1, keep the first-step actions."""
     mdp_key, induction_key = jax.random.split(key)
-    mdps = jax.vmap(lambda one: _draw(one, config, spaces, state.belief))(jax.random.split(mdp_key, config.mdps))
+    draws = _is_draw(config, state.belief)
+    mdps = jax.vmap(lambda one: _draw(one, config, spaces, state.belief, draws))(jax.random.split(mdp_key, config.mdps))
     final = jnp.zeros(mdps.reward.shape[:2], mdps.reward.dtype)
     if config.final == "own":
         current = policy(config, State(state.belief, state.actions))
@@ -144,14 +154,35 @@ def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> t
         sigma = config.sigma_fraction * value_span(config, spaces, state.belief)
         actions, info = _gaussian_induction(induction_key, config, spaces, mdps, final, sigma)
     else:
-        actions, info = _joint_induction(induction_key, config, spaces, mdps, final)
+        actions, info = _joint_induction(induction_key, config, spaces, mdps, final, draws)
     return State(state.belief, actions), info
 
 
-def _draw(key: Key[Array, ""], config: Config, spaces: Spaces, belief: tabular.TabularBelief) -> TabularMDP:
+def _is_draw(config: Config, belief: tabular.TabularBelief) -> Bool[Array, ""]:
+    """Whether this update follows one posterior draw. Update number i of the paper's schedule comes after about
+    i^2 / 2 observations, which tells the number without counting.
+    """
+    if config.draw_every == 0:
+        return jnp.array(False)
+    observed = jnp.sum(belief.rewards.count).astype(jnp.float32)
+    number = jnp.round(jnp.sqrt(2 * observed)).astype(jnp.int32)
+    return number % config.draw_every == config.draw_every - 1
+
+
+def _draw(
+    key: Key[Array, ""], config: Config, spaces: Spaces, belief: tabular.TabularBelief, draws: Bool[Array, ""]
+) -> TabularMDP:
     mdp = tabular.sample(key, config.prior, belief, config.discount, support=spaces.support)
-    visits = config.visits_ahead()
-    return mdp if math.isinf(visits) else tabular.look_ahead(config.prior, belief, mdp, visits)
+    least = config.least_foresight()
+    if math.isinf(least):
+        return mdp
+    # On the paper's schedule the next update after t steps is about sqrt(2 t) steps away.
+    observed = belief.rewards.count
+    average = jnp.sqrt(2 * jnp.sum(observed).astype(mdp.reward.dtype)) / observed.size
+    visits = jnp.maximum(least, config.foresight_growth * average)
+    # With this many visits ahead the draw stays what it is.
+    visits = jnp.where(draws, 1e30, visits)
+    return tabular.look_ahead(config.prior, belief, mdp, visits)
 
 
 def _chain(mdps: TabularMDP, actions: Int[Array, "S"]) -> tuple[Float[Array, "J S S"], Float[Array, "J S"]]:
@@ -212,7 +243,7 @@ def _gaussian_induction(key, config: Config, spaces: Spaces, mdps: TabularMDP, f
     return actions, info
 
 
-def _joint_induction(key, config: Config, spaces: Spaces, mdps: TabularMDP, final):
+def _joint_induction(key, config: Config, spaces: Spaces, mdps: TabularMDP, final, draws):
     """Algorithm 3 with the joint belief. psi_H is a point for each MDP, and stays one: Q_j is known exactly."""
     rule_key, tie_key = jax.random.split(key)
     even = jnp.full(config.mdps, 1 / config.mdps, final.dtype)
@@ -221,7 +252,8 @@ def _joint_induction(key, config: Config, spaces: Spaces, mdps: TabularMDP, fina
         belief, _ = carry
         q_values = mdps.reward + config.discount * jnp.einsum("jsat,jt->jsa", mdps.transition, belief.mean)
         # Thompson's draw is of one MDP for the whole plan, so its key is the same at every step.
-        actions = rules.argmax(step_key, _scores(rule_key, config, q_values, even))
+        scores = jnp.where(draws, q_values[0], _scores(rule_key, config, q_values, even))
+        actions = rules.argmax(step_key, scores)
         rows = jnp.arange(spaces.states)
         return (joint.point(q_values[:, rows, actions]), actions), None
 

@@ -16,7 +16,11 @@ from bellief.types import Spaces, Transition
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """Settings. `actions` are filled in by `informed`; the discount is so high that the average reward is maximised."""
+    """Settings. `actions` are filled in by `informed`.
+
+    The discount is so high that the average reward is maximised; where episodes end, it is the return of an episode,
+    which is not always the average over many short ones.
+    """
 
     discount: float = 0.99999
     actions: tuple[int, ...] = ()

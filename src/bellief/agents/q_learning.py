@@ -76,7 +76,7 @@ def update(config: Config, state: State, transition: Transition) -> State:
 
 
 def policy(config: Config, state: State) -> Float[Array, "S A"]:
-    """Greedy, except for the share of random actions."""
-    actions = state.q_values.shape[1]
-    greedy = jax.nn.one_hot(jnp.argmax(state.q_values, axis=-1), actions, dtype=state.q_values.dtype)
-    return (1 - config.epsilon) * greedy + config.epsilon / actions
+    """Greedy, equally often among the best, except for the share of random actions."""
+    best = (state.q_values == jnp.max(state.q_values, axis=-1, keepdims=True)).astype(state.q_values.dtype)
+    greedy = best / jnp.sum(best, axis=-1, keepdims=True)
+    return (1 - config.epsilon) * greedy + config.epsilon / state.q_values.shape[1]

@@ -130,7 +130,7 @@ def mean(
     return _as_mdp(rows, reward, None, start, discount)
 
 
-def look_ahead(prior: Prior, belief: TabularBelief, mdp: TabularMDP, visits: float) -> TabularMDP:
+def look_ahead(prior: Prior, belief: TabularBelief, mdp: TabularMDP, visits: Float[Array, ""] | float) -> TabularMDP:
     """Pull a posterior draw towards the mean MDP, to what the belief's *mean* may become after some more visits.
 
     After m further visits of a pair with n observations and prior weight n0, its posterior mean is expected to be the
@@ -170,11 +170,13 @@ def reward_span(prior: Prior, belief: TabularBelief, spaces: Spaces) -> Float[Ar
     deviation of a reward, so that it is never zero.
     """
     dtype = belief.rewards.mean.dtype
+    typical = math.sqrt(prior.reward_rate / prior.reward_shape)
     if spaces.reward_low is not None and spaces.reward_high is not None:
-        return jnp.asarray(spaces.reward_high - spaces.reward_low, dtype)
+        # Where all rewards are equal nothing has a span, and a width derived from it would be zero.
+        return jnp.asarray(spaces.reward_high - spaces.reward_low or typical, dtype)
     seen = jnp.where(belief.rewards.count > 0, belief.rewards.mean, prior.reward_mean)
     span = jnp.maximum(jnp.max(seen), prior.reward_mean) - jnp.minimum(jnp.min(seen), prior.reward_mean)
-    return jnp.maximum(span, math.sqrt(prior.reward_rate / prior.reward_shape)).astype(dtype)
+    return jnp.maximum(span, typical).astype(dtype)
 
 
 def restrict(belief: TabularBelief, actions: Int[Array, "S"]) -> TabularBelief:

@@ -215,6 +215,44 @@ def run(
         show.print_lines(f"Saved in {out}")
 
 
+@app.command(name="compare-agents")
+def compare_agents(
+    agents: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="AGENT...",
+            show_default=False,
+            help="Names, with settings as bbi:rule=optimistic,horizon=50; the others are compared with the first.",
+        ),
+    ],
+    env: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", show_default=False, help="Environment: see 'bellief list envs', or a Gymnasium id."
+        ),
+    ],
+    steps: Annotated[int, _count("--steps", "Steps of each run.", LONGEST_RUN)] = 10_000,
+    runs: Annotated[int, _count("--runs", "Independent runs.")] = 10,
+    seed: Seed = 0,
+    plot: Plot = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Several agents in one environment, on the same luck, with intervals of their differences."""
+    if not looks_like_gymnasium(env):
+        find(ENVIRONMENTS, "environment", env)
+    with progress(f"{len(agents)} agents in {env}", quiet) as report:
+        from bellief import experiments
+
+        comparison = experiments.compare_agents(env, agents, steps, runs, seed, progress=report)
+        if plot is not None:
+            show.write_picture(comparison.plot(), plot)
+    if json:
+        show.print_json(comparison.to_dict())
+    else:
+        show.print_comparison(comparison.to_dict())
+
+
 KINDS = {"envs": ENVIRONMENTS, "agents": AGENTS, "values": VALUES}
 
 

@@ -61,6 +61,26 @@ def print_run(document: dict[str, Any]) -> None:
     print_lines(f"{document['updates']} plans in each run; {document['seconds']:.1f} seconds")
 
 
+def print_comparison(document: dict[str, Any]) -> None:
+    """One row per agent: final reward, difference to the first agent, chance to beat it, regret."""
+    table = _table("agent", "reward, last tenth", "middle half", "difference", "beats it", "regret")
+    for entry in document["agents"]:
+        names = ("final_average_reward", "interquartile_mean", "difference", "probability_of_improvement", "regret")
+        table.add_row(entry["agent"], *(_interval(entry.get(name)) for name in names))
+    runs = "1 run" if document["runs"] == 1 else f"{document['runs']} runs"
+    print_lines(f"{document['env']}, {runs} of {document['steps']} steps; 95% bootstrap intervals over runs")
+    _print_table(table)
+    optimum = "" if document["optimum"] is None else f" The best long-run reward per step is {document['optimum']:.5g}."
+    print_lines(
+        f"Differences are to {document['baseline']}, run by run on the same luck; regret is that of the whole run."
+        + optimum
+    )
+
+
+def _interval(estimate: dict[str, float] | None) -> str:
+    return "" if estimate is None else f"{estimate['value']:.4g} [{estimate['low']:.4g}, {estimate['high']:.4g}]"
+
+
 def print_entries(title: str, entries: list[dict[str, str]]) -> None:
     """Names with what they are."""
     table = _table(title, "what it is")
@@ -72,7 +92,7 @@ def print_entries(title: str, entries: list[dict[str, str]]) -> None:
 
 def write_picture(axes: Any, path: Path) -> None:
     """Save the figure that matplotlib axes belong to, whole or not at all."""
-    from bellief.plots.files import write_whole
+    from bellief.files import write_whole
 
     content = io.BytesIO()
     axes.figure.savefig(content, format=path.suffix[1:].lower(), bbox_inches="tight")

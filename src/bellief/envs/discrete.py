@@ -1,5 +1,6 @@
 """Any Gymnasium environment whose observations and actions can be counted, seen as states 0..S-1 and actions 0..A-1."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -34,7 +35,7 @@ class Index:
             start_of = np.zeros(shape, int) if isinstance(space, spaces.MultiBinary) else np.asarray(space.start)
             flat = tuple(int(size) for size in sizes.ravel())
             return cls(
-                int(np.prod(flat)),
+                math.prod(flat),
                 lambda element: int(np.ravel_multi_index(tuple((np.asarray(element) - start_of).ravel()), flat)),
                 lambda index: (np.array(np.unravel_index(index, flat)).reshape(shape) + start_of).astype(space.dtype),
             )
@@ -44,10 +45,9 @@ class Index:
             return cls._of_parts(
                 names, [cls.of(inner[name], subject) for name in names], isinstance(space, spaces.Dict)
             )
-        kind = type(space).__name__
         raise UserError(
-            f"{subject} are a {kind} space, which cannot be counted; wrap the environment in "
-            "bellief.envs.discrete.DiscretiseObservation (on the command line: --bins N)."
+            f"{subject} are a {type(space).__name__} space, which cannot be counted; only Discrete, MultiDiscrete and "
+            "MultiBinary spaces and Tuples and Dicts of them can."
         )
 
     @classmethod
@@ -64,7 +64,7 @@ class Index:
             elements = [part.decode(int(digit)) for part, digit in zip(parts, digits, strict=True)]
             return dict(zip(names, elements, strict=True)) if named else tuple(elements)
 
-        return cls(int(np.prod(radix)), encode, decode)
+        return cls(math.prod(radix), encode, decode)
 
 
 class DiscretiseObservation(gymnasium.ObservationWrapper):
@@ -91,21 +91,31 @@ class DiscretiseObservation(gymnasium.ObservationWrapper):
     def observation(self, observation: np.ndarray) -> np.ndarray:
         """The bin of each dimension."""
         share = (np.asarray(observation, dtype=np.float64).ravel() - self.low) / (self.high - self.low)
-        return np.clip((share * self.bins).astype(int), 0, self.bins - 1)
+        # Clipped first: what is too large for an integer would wrap around to the other end.
+        return np.clip(share * self.bins, 0, self.bins - 1).astype(int)
 
 
 def make_gymnasium(name: str, bins: int | None = None, **parameters: Any) -> gymnasium.Env:
     """`gymnasium.make` with its many ways to fail turned into one sentence; `bins` cuts Box observations."""
     try:
         env = gymnasium.make(name, **parameters)
-    except (gymnasium.error.Error, ModuleNotFoundError, TypeError) as error:
-        detail = str(error).strip().splitlines()[0].rstrip(".")
+    except UserError:
+        raise
+    except (gymnasium.error.Error, ImportError, TypeError, ValueError, LookupError, AssertionError) as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        # A failed look-up says no more than the key.
+        detail = f"there is no {lines[0]}" if isinstance(error, KeyError) else lines[0].rstrip(".?")
         raise UserError(f"Gymnasium cannot make '{name}': {detail}.") from None
     return env if bins is None else DiscretiseObservation(env, bins)
 
 
 def indices(env: gymnasium.Env, name: str) -> tuple[Index, Index]:
     """How the environment's observations and actions are counted."""
+    if isinstance(env.observation_space, spaces.Box):
+        raise UserError(
+            f"The observations of {name} are a Box space, which cannot be counted; wrap the environment in "
+            "bellief.envs.discrete.DiscretiseObservation (on the command line: --bins N)."
+        )
     observation = Index.of(env.observation_space, f"The observations of {name}")
     action = Index.of(env.action_space, f"The actions of {name}")
     if observation.size > LARGEST_TABLE:

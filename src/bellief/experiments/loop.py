@@ -65,17 +65,22 @@ class Plan(NamedTuple):
 
 
 def make_tables(outcomes: Outcomes, time_limit: int | None = None, dtype: jnp.dtype = jnp.float32) -> Tables:
-    """Put an outcome table on the device. The last outcome's cumulative probability is lifted above any uniform."""
-    cumulative = np.cumsum(outcomes.probability, axis=-1)
-    cumulative[..., -1] = 2.0
-    start = np.cumsum(outcomes.start)
-    start[-1] = 2.0
+    """Put an outcome table on the device.
+
+    The last possible outcome's cumulative probability is lifted above any uniform, so that what rounding leaves of one
+    cannot fall to an outcome that never happens.
+    """
+
+    def lifted(probability):
+        cumulative = np.cumsum(probability, axis=-1)
+        return np.where(cumulative >= cumulative[..., -1:], 2.0, cumulative)
+
     return Tables(
-        jnp.asarray(cumulative, dtype),
+        jnp.asarray(lifted(outcomes.probability), dtype),
         jnp.asarray(outcomes.next_state, jnp.int32),
         jnp.asarray(outcomes.reward, dtype),
         jnp.asarray(outcomes.terminated),
-        jnp.asarray(start, dtype),
+        jnp.asarray(lifted(outcomes.start), dtype),
         jnp.asarray(np.iinfo(np.int32).max if time_limit is None else time_limit, jnp.int32),
     )
 
@@ -144,7 +149,7 @@ def _plan(keys, step, runs: Run, *, agent: ModuleType, config, spaces: Spaces):
 
 
 @functools.partial(jax.jit, static_argnames=("agent", "config"), donate_argnames=("runs",))
-def _advance(keys, tables: Tables, first, last, decay, runs: Run, *, agent: ModuleType, config):
+def _advance(keys, tables: Tables, first, last, rate, runs: Run, *, agent: ModuleType, config):
     """Steps first, ..., last - 1 of every run; returns the runs and the reward each earned in between."""
 
     def one_run(key, run):
@@ -158,7 +163,7 @@ def _advance(keys, tables: Tables, first, last, decay, runs: Run, *, agent: Modu
                 tables, run.observation, run.age, action, uniforms[step % BLOCK]
             )
             state = agent.update(config, run.agent, transition)
-            recent = decay * run.recent + (1 - decay) * transition.reward
+            recent = run.recent + rate * (transition.reward - run.recent)
             return Run(state, observation, age, recent), earned + transition.reward
 
         def one_block(block, carry):
@@ -190,7 +195,8 @@ def run_chunk(
     """Drive one chunk to the last reading step, yielding a `Plan` after each plan, a `Reading` at each reading step
     and the final `Run` at the end. Steps are counted from 1; a plan at step t precedes the t-th action.
     """
-    decay = 0.5 ** (1 / half_life)
+    # In single precision the share of a new reward is exact to seven digits; one minus it, the decay, would not be.
+    rate = np.float32(-np.expm1(-np.log(2) / half_life))
     runs = _begin(keys, tables, agent=agent, config=config, spaces=spaces)
     total = np.zeros(len(keys.agent))
     done = 0
@@ -198,14 +204,14 @@ def run_chunk(
     for event in sorted({step - 1 for step in plans} | readings):
         if event > done:
             runs, earned = _advance(
-                keys, tables, np.int32(done), np.int32(event), np.float32(decay), runs, agent=agent, config=config
+                keys, tables, np.int32(done), np.int32(event), rate, runs, agent=agent, config=config
             )
             # Float32 sums stay short: a segment at a time, added up here in float64.
             total = total + np.asarray(earned, dtype=np.float64)
             done = event
         if event in readings:
-            smoothed = np.asarray(runs.recent, dtype=np.float64) / (1 - decay**event)
-            yield Reading(event, total, smoothed)
+            weight = 1 - (1 - float(rate)) ** event
+            yield Reading(event, total, np.asarray(runs.recent, dtype=np.float64) / weight)
         if event + 1 in plans and event < max(readings):
             runs, info = _plan(keys, np.int32(event + 1), runs, agent=agent, config=config, spaces=spaces)
             yield Plan(event + 1, info)

@@ -69,7 +69,7 @@ class RunResult:
             "steps": self.steps,
             "runs": self.runs,
             "seed": self.seed,
-            "settings": self.settings,
+            "settings": _without_infinities(self.settings),
             "average_reward": summarise(self.average_reward),
             "final_average_reward": summarise(self.final_average_reward),
             "final_policy_gain": None if np.isnan(self.gain).any() else summarise(self.gain),
@@ -142,6 +142,13 @@ class RunResult:
             f"RunResult({self.agent} in {self.env}, {self.runs} runs of {self.steps} steps: "
             f"final average reward {final['mean']:.4g})"
         )
+
+
+def _without_infinities(value: Any) -> Any:
+    """Infinite settings as text, since JSON has no such numbers."""
+    if isinstance(value, dict):
+        return {name: _without_infinities(item) for name, item in value.items()}
+    return str(value) if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def check_new_folder(folder: str | Path) -> Path:

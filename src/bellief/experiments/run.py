@@ -5,7 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, CancelledError, ThreadPoolExecutor, wait
 from typing import Any
 
 import jax
@@ -86,9 +86,13 @@ def run(
 
     with jax.default_matmul_precision("highest"), ThreadPoolExecutor(_workers(len(chunks))) as pool:
         try:
-            parts = list(pool.map(one_chunk, chunks))
+            futures = [pool.submit(one_chunk, numbers) for numbers in chunks]
+            finished, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            for future in finished:
+                future.result()
+            parts = [future.result() for future in futures]
         except BaseException:
-            # The pool waits for its threads; without this an interrupt would take effect when all chunks are done.
+            # The pool waits for its threads; without this an error would take effect when all chunks are done.
             report.stop()
             raise
     policies = np.concatenate([part["policies"] for part in parts])[:runs]
@@ -104,7 +108,7 @@ def run(
         total=np.concatenate([part["total"] for part in parts])[:runs],
         smoothed=np.concatenate([part["smoothed"] for part in parts])[:runs],
         policies=policies,
-        gain=np.array([np.nan if world.model is None else long_run_average(world.model, one) for one in policies]),
+        gain=np.array([world.gain(policy) for policy in policies]),
         episodes=_by_run([part["episodes"] for part in parts], width, runs) if world.real else None,
         info=_by_run([part["info"] for part in parts], width, runs),
         updates=len(plans),
@@ -120,6 +124,10 @@ class _Tabular:
     def __init__(self, environment: Environment):
         self.environment, self.name, self.model = environment, environment.name, environment.mdp()
         self.tables = loop.make_tables(environment.outcomes, environment.time_limit)
+
+    def gain(self, policy: np.ndarray) -> float:
+        """Exact long-run reward per step; a time limit makes the process depend on more than the state."""
+        return np.nan if self.environment.time_limit is not None else long_run_average(self.model, policy)
 
     def run_chunk(self, keys, numbers, seed, module, config, plans, readings, half_life) -> Iterator[Any]:
         """The events of one chunk."""
@@ -142,6 +150,11 @@ class _Real:
         env = discrete.make_gymnasium(name, bins, **parameters)
         self.spaces: Spaces = discrete.gymnasium_spaces(env, name)
         env.close()
+
+    def gain(self, policy: np.ndarray) -> float:
+        """Not known."""
+        del policy
+        return np.nan
 
     def _simulator(self) -> stepped.Simulator:
         env = self.discrete.make_gymnasium(self.name, self.bins, **self.parameters)
@@ -167,11 +180,13 @@ class _Real:
 
 
 def _open(env: str | Environment, parameters: dict[str, Any], table: bool, bins: int | None) -> _Tabular | _Real:
-    if isinstance(env, Environment):
-        return _Tabular(env)
-    if not looks_like_gymnasium(env):
-        return _Tabular(make(env, **parameters))
+    if isinstance(env, Environment) or not looks_like_gymnasium(env):
+        if table or bins is not None:
+            raise UserError("table and bins are for Gymnasium environments; leave them out for this one.")
+        return _Tabular(env if isinstance(env, Environment) else make(env, **parameters))
     if table:
+        if bins is not None:
+            raise UserError("A transition table has states already; leave out either table or bins.")
         from bellief.envs.discrete import read_table
 
         return _Tabular(read_table(env, **parameters))

@@ -104,7 +104,8 @@ def run_chunk(
         successors.add(transition)
         total, recent = total + rewards, decay * recent + (1 - decay) * rewards
         length, earned = length + 1, earned + rewards
-        observations = following
+        # A copy: the device may still be reading the successors when fresh starts are written below.
+        observations = following.copy()
         for lane in np.flatnonzero(over):
             yield Episode(int(lane), step, int(length[lane]), float(earned[lane]), bool(ended[lane]))
             length[lane], earned[lane] = 0, 0.0

@@ -5,7 +5,7 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from bellief.plots.files import write_whole
+from bellief.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

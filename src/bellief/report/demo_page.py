@@ -17,7 +17,7 @@ from bellief.report.demo_results import STUCK_BELOW, Evaluated, stuck
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-RULES = {"bbi": "BBI as printed (acts on the mean)", "bbi-optimistic": "BBI, optimistic (mean + 1 sd)"}
+RULES = {"bbi": "BBI as printed (acts on the mean)", "bbi-optimistic": "BBI, optimistic (mean + 2 sd)"}
 SHORT = {"bbi": "BBI as printed", "bbi-optimistic": "BBI, optimistic"}
 
 

@@ -1,0 +1,231 @@
+"""Agents on disk: one `.npz` file with the arrays of a state under their paths and a header in JSON, no pickle.
+
+The structure of a state is not stored. It is asked of the agent's own `init`, so that a file can only become what the
+agent itself would make, and a file that does not fit is refused with a sentence instead of failing later.
+"""
+
+import dataclasses
+import io
+import json
+import math
+import types
+import typing
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bellief.errors import UserError
+from bellief.files import write_whole
+from bellief.registry import AGENTS, find
+from bellief.types import Spaces
+
+FORMAT = 1
+_KIND = "bellief agent"
+_HEADER = "header"
+
+
+class SavedAgent(NamedTuple):
+    """What a file holds: everything that `plan`, `act` and `update` need to go on."""
+
+    agent: Any
+    config: Any
+    spaces: Spaces
+    state: Any
+
+
+def save_agent(path: str | Path, agent: Any, config: Any, spaces: Spaces, state: Any) -> Path:
+    """Write an agent's settings and state to `path`, whole or not at all; an older file there is replaced.
+
+    Args:
+        path: the file; `.npz` is the customary ending.
+        agent: a registered name. An agent that is not registered may be given itself, and must be given to
+            `load_agent` again.
+        config: its settings.
+        spaces: what it was told about the environment.
+        state: what it has learned, of a single run.
+    """
+    name = agent if isinstance(agent, str) else _own_name(agent)
+    module = find(AGENTS, "agent", agent).load() if isinstance(agent, str) else agent
+    leaves = _named_leaves(state)
+    _check_fit(_template(module, config, spaces), leaves, f"The state does not belong to agent '{name}' in this")
+    header = {
+        "kind": _KIND,
+        "format": FORMAT,
+        "bellief": _version(),
+        "agent": name,
+        "config": _encode_config(config, name),
+        "spaces": _encode(tuple(spaces), "spaces"),
+        "leaves": [{"name": leaf, "shape": list(array.shape), "dtype": str(array.dtype)} for leaf, array in leaves],
+    }
+    arrays = {leaf: _to_numpy(array) for leaf, array in leaves}
+    arrays[_HEADER] = np.frombuffer(json.dumps(header, allow_nan=False).encode(), np.uint8)
+    content = io.BytesIO()
+    np.savez(content, allow_pickle=False, **arrays)
+    return write_whole(Path(path), content.getvalue())
+
+
+def load_agent(path: str | Path, agent: Any = None) -> SavedAgent:
+    """Read what `save_agent` wrote; `UserError` if the file is damaged, foreign, newer, or does not fit the agent.
+
+    Args:
+        path: the file.
+        agent: an agent to use instead of the registered one of the saved name.
+    """
+    header, arrays = _read(Path(path))
+    name = header["agent"]
+    module = agent if agent is not None else find(AGENTS, "agent", name).load()
+    config = _decode_config(header["config"], module.Config, f"{path} cannot be used with agent '{name}'")
+    spaces = Spaces(*header["spaces"])
+    template = _template(module, config, spaces)
+    saved = [(leaf["name"], _Shape(tuple(leaf["shape"]), leaf["dtype"])) for leaf in header["leaves"]]
+    _check_fit(template, saved, f"{path} does not fit agent '{name}' of this")
+    leaves = [_from_numpy(arrays[leaf], wanted, f"{path} is damaged") for leaf, wanted in _named_leaves(template)]
+    return SavedAgent(module, config, spaces, jax.tree.unflatten(jax.tree.structure(template), leaves))
+
+
+class _Shape(NamedTuple):
+    shape: tuple[int, ...]
+    dtype: str
+
+
+def _version() -> str:
+    from bellief import __version__  # not at the top: the package imports this file by way of its public names
+
+    return __version__
+
+
+def _own_name(agent: Any) -> str:
+    return str(getattr(agent, "__name__", type(agent).__name__))
+
+
+def _template(module: Any, config: Any, spaces: Spaces) -> Any:
+    """Shapes and dtypes of the agent's state; nothing is computed."""
+    return jax.eval_shape(lambda key: module.init(key, config, spaces), jax.random.key(0))
+
+
+def _named_leaves(state: Any) -> list[tuple[str, Any]]:
+    return [("state" + jax.tree_util.keystr(path), leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(state)]
+
+
+def _check_fit(template: Any, leaves: list[tuple[str, Any]], complaint: str) -> None:
+    wanted = _named_leaves(template)
+    for (name, leaf), (other, found) in zip(wanted, leaves, strict=False):
+        expected, actual = (
+            f"{one} {two.dtype}{list(two.shape)}" if hasattr(two, "dtype") else f"{one} {type(two).__name__}"
+            for one, two in ((name, leaf), (other, found))
+        )
+        if expected != actual:
+            raise UserError(f"{complaint} Bellief: it has {actual} where {expected} is expected.")
+    if len(wanted) != len(leaves):
+        raise UserError(f"{complaint} Bellief: it has {len(leaves)} arrays where {len(wanted)} are expected.")
+
+
+def _is_key(array: Any) -> bool:
+    return jnp.issubdtype(array.dtype, jax.dtypes.prng_key)
+
+
+def _to_numpy(array: Any) -> np.ndarray:
+    plain = np.asarray(jax.random.key_data(array) if _is_key(array) else array)
+    # NumPy's files know no bfloat16 and the like; their bits travel as whole numbers.
+    return plain if plain.dtype.kind in "biufc" else plain.view(f"u{plain.dtype.itemsize}")
+
+
+def _from_numpy(array: np.ndarray, wanted: Any, complaint: str) -> jax.Array:
+    try:
+        if _is_key(wanted):
+            restored = jax.random.wrap_key_data(jnp.asarray(array), impl=wanted.dtype._impl.name)
+        else:
+            restored = jnp.asarray(
+                array if array.dtype.kind in "biufc" and array.dtype == wanted.dtype else array.view(wanted.dtype)
+            )
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{complaint}: an array is not what the header says.") from error
+    if restored.shape != wanted.shape or restored.dtype != wanted.dtype:
+        raise UserError(f"{complaint}: an array is not what the header says.")
+    return restored
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    foreign = f"{path} is not an agent saved by Bellief, or is damaged; choose a file written by save_agent."
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            header = json.loads(archive[_HEADER].tobytes())
+            if not isinstance(header, dict) or header.get("kind") != _KIND:
+                raise UserError(foreign)
+            if not isinstance(header["format"], int) or header["format"] > FORMAT:
+                raise UserError(
+                    f"{path} was written by a newer Bellief ({header.get('bellief')}); update Bellief to read it."
+                )
+            return header, {leaf["name"]: archive[leaf["name"]] for leaf in header["leaves"]}
+    except FileNotFoundError as error:
+        raise UserError(f"There is no file {path}; name one written by save_agent.") from error
+    except UserError:
+        raise
+    # Whatever NumPy, zip and JSON may say about bytes that are not what they should be. `AttributeError` and
+    # `TypeError` come from an `.npy` file, which has no members.
+    except (ValueError, KeyError, EOFError, AttributeError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+        raise UserError(foreign) from error
+
+
+def _encode_config(config: Any, agent: str) -> dict[str, Any]:
+    encoded = {field.name: _encode(getattr(config, field.name), field.name) for field in dataclasses.fields(config)}
+    again = _decode_config(encoded, type(config), f"The settings of agent '{agent}' cannot be saved")
+    for field in dataclasses.fields(config):
+        if getattr(again, field.name) != getattr(config, field.name):
+            raise UserError(f"The setting '{field.name}' of agent '{agent}' cannot be saved: it would not come back.")
+    return encoded
+
+
+def _encode(value: Any, name: str) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"number": repr(float(value))}  # JSON has no word for it
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, tuple):
+        return [_encode(item, name) for item in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {
+            "fields": {field.name: _encode(getattr(value, field.name), name) for field in dataclasses.fields(value)}
+        }
+    raise UserError(
+        f"The setting '{name}' is a {type(value).__name__}, which cannot be saved: use numbers, text, tuples or frozen "
+        "dataclasses of these."
+    )
+
+
+def _decode_config(encoded: dict[str, Any], config_type: type, complaint: str) -> Any:
+    try:
+        hints = typing.get_type_hints(config_type)
+        known = {field.name for field in dataclasses.fields(config_type)}
+        for name in encoded:
+            if name not in known:
+                raise UserError(f"{complaint}: there is no setting '{name}'.")
+        return config_type(**{name: _decode(value, hints.get(name, Any)) for name, value in encoded.items()})
+    except UserError:
+        raise
+    except (TypeError, ValueError, KeyError, NameError, AttributeError) as error:
+        raise UserError(f"{complaint}: its settings cannot be built again ({error}).") from error
+
+
+def _decode(value: Any, hint: Any) -> Any:
+    """A value from JSON; only the classes that the settings' own annotations name are ever built."""
+    is_union = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
+    choices = typing.get_args(hint) if is_union else (hint,)
+    if isinstance(value, list):
+        items = next((typing.get_args(choice) for choice in choices if typing.get_origin(choice) is tuple), ())
+        if len(items) == len(value) and Ellipsis not in items:
+            return tuple(_decode(item, one) for item, one in zip(value, items, strict=True))
+        return tuple(_decode(item, items[0] if items else Any) for item in value)
+    if not isinstance(value, dict):
+        return value
+    if "number" in value:
+        return float(value["number"])
+    for choice in choices:
+        if dataclasses.is_dataclass(choice) and isinstance(choice, type):
+            return _decode_config(value["fields"], choice, f"The settings of {choice.__name__} do not fit")
+    raise TypeError("a setting with parts of its own needs a dataclass as its annotation")

@@ -1,0 +1,41 @@
+"""Every agent in the registry keeps the contract."""
+
+import functools
+
+import pytest
+
+from bellief.registry import AGENTS
+from bellief.testing import RULES, check_agent, prepare
+
+
+@functools.cache
+def trial_of(name):
+    """Compiled once for all tests of an agent."""
+    return prepare(name)
+
+
+@pytest.mark.parametrize("name", list(AGENTS))
+def test_agent_keeps_the_contract(name):
+    trial = trial_of(name)
+    for rule in RULES:
+        rule(trial)
+
+
+# Variants that compile to other programs than the default settings.
+VARIANTS = [
+    ("bbi", {"rule": "optimistic", "mdps": 2, "horizon": 3}),
+    ("bss", {"growth": "thompson", "next_states": 2}),
+    ("bql", {"update_rule": "mixture", "selection": "vpi", "return_samples": 4}),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "settings"), VARIANTS)
+def test_variant_keeps_the_contract(name, settings):
+    check_agent(name, AGENTS[name].load().Config(**settings))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in AGENTS if name != "oracle"])
+def test_agent_keeps_the_contract_with_its_defaults(name):
+    check_agent(name, AGENTS[name].load().Config(), environment="nchain")

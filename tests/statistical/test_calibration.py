@@ -1,0 +1,124 @@
+"""Simulation-based calibration of `evaluate`: intervals that hold the truth as often as they say."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bellief.beliefs.tabular import PAPER_PRIOR, SPARSE_PRIOR, Prior
+from bellief.offline import calibration
+from bellief.offline.calibration import Calibration, calibrate
+
+FALSE_FAILURE = 1e-5
+
+
+def assert_calibrated(found, simulations, rate=FALSE_FAILURE):
+    """Coverage within what a binomial allows at every level, and ranks that are uniform."""
+    for level, coverage in found.coverage.items():
+        low, high = stats.binom.interval(1 - rate, simulations, level)
+        assert low <= round(coverage * simulations) <= high, (
+            f"{coverage:.3f} of the {level:.0%} intervals hold the truth"
+        )
+    assert found.uniformity() > rate
+    assert len(found.ranks) == simulations
+
+
+@pytest.mark.parametrize(
+    ("method", "terminates", "prior"),
+    [("joint", False, PAPER_PRIOR), ("monte-carlo", True, PAPER_PRIOR), ("joint", True, SPARSE_PRIOR)],
+)
+def test_a_few_simulations(request, method, terminates, prior):
+    seed = request.config.getoption("--statistics-seed")
+    found = calibrate(3, 2, 30, 160, method=method, terminates=terminates, prior=prior, draws=99, mdps=99, seed=seed)
+    assert_calibrated(found, 160)
+    assert found.draws == 99
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("terminates", [False, True])
+@pytest.mark.parametrize("method", ["joint", "monte-carlo"])
+def test_a_thousand_simulations(request, method, terminates):
+    found = calibrate(method=method, terminates=terminates, seed=1 + request.config.getoption("--statistics-seed"))
+    assert 0.87 <= found.coverage[0.9] <= 0.93
+    assert found.uniformity() > 1e-3
+    assert_calibrated(found, 1000)
+
+
+@pytest.mark.slow
+def test_a_thousand_simulations_of_the_induction(request):
+    """psi_H zero: the induction really takes its steps, and cuts off a thousandth of the value's weight."""
+    found = calibrate(3, 2, 30, 1000, final="zero", seed=2 + request.config.getoption("--statistics-seed"))
+    assert 0.87 <= found.coverage[0.9] <= 0.93
+    assert_calibrated(found, 1000)
+
+
+def test_the_papers_gaussian_is_not_calibrated(request):
+    """It forgets which MDP a value came from, and its intervals miss the truth most of the time."""
+    found = calibrate(3, 2, 30, 150, method="gaussian", draws=99, seed=request.config.getoption("--statistics-seed"))
+    assert found.coverage[0.9] < 0.7
+    assert found.uniformity(bins=10) < 1e-6
+
+
+def test_a_wrong_prior_is_noticed(monkeypatch):
+    """Worlds whose rewards are larger than the belief expects."""
+    original = calibration.draw_world
+
+    def generous(*arguments):
+        world = original(*arguments)
+        return world._replace(reward=world.reward + 3.0)
+
+    monkeypatch.setattr(calibration, "draw_world", generous)
+    found = calibrate(3, 2, 3, 60, draws=99, mdps=99)
+    with pytest.raises(AssertionError):
+        assert_calibrated(found, 60)
+
+
+@pytest.mark.parametrize("draws", [99, 199, 150])
+def test_uniform_ranks_pass_and_others_do_not(draws):
+    generator = np.random.default_rng(0)
+    uniform = Calibration({}, generator.integers(0, draws + 1, 4000), draws, {})
+    assert uniform.uniformity() > 1e-3
+    heavy = np.minimum(draws, (generator.random(4000) ** 1.2 * (draws + 1)).astype(int))
+    assert Calibration({}, heavy, draws, {}).uniformity() < 1e-6
+
+
+def test_worlds_come_from_the_prior(request, check):
+    generator = np.random.default_rng(request.config.getoption("--statistics-seed"))
+    prior = Prior(dirichlet=0.7, reward_mean=1.0, reward_strength=2.0, reward_shape=3.0, reward_rate=4.0)
+    worlds = [calibration.draw_world(generator, prior, 2, 1, True) for _ in range(4000)]
+    rows = np.array([world.rows[0, 0] for world in worlds])
+    assert rows.shape == (4000, 3)
+    check.same_law(rows[:, 2], stats.beta(0.7, 1.4))
+    check.same_law([world.reward_sd[0, 0] ** -2 for world in worlds], stats.gamma(3.0, scale=1 / 4.0))
+    # The mean of a reward has a Student t distribution.
+    check.same_law([world.reward[1, 0] for world in worlds], stats.t(6.0, 1.0, np.sqrt(4.0 / (3.0 * 2.0))))
+
+
+def test_logs_come_from_the_world(request, check):
+    generator = np.random.default_rng(request.config.getoption("--statistics-seed"))
+    world = calibration.draw_world(generator, PAPER_PRIOR, 2, 2, True)
+    behaviour = np.array([[0.3, 0.7], [0.5, 0.5]])
+    data = calibration.simulate(generator, world, behaviour, 20_000)
+    going = ~data.terminated[:-1]
+    np.testing.assert_array_equal(data.state[1:], np.where(going, data.next_state[:-1], 0))
+    for state in range(2):
+        actions = data.action[data.state == state]
+        check.frequencies(np.bincount(actions, minlength=2), behaviour[state])
+        for action in range(2):
+            here = (data.state == state) & (data.action == action)
+            outcome = np.where(data.terminated[here], 2, data.next_state[here])
+            check.frequencies(np.bincount(outcome, minlength=3), world.rows[state, action])
+            check.same_law(data.reward[here], stats.norm(world.reward[state, action], world.reward_sd[state, action]))
+
+
+def test_true_values_by_iteration():
+    world = calibration.draw_world(np.random.default_rng(0), PAPER_PRIOR, 3, 2, True)
+    policy = np.array([[0.2, 0.8], [1.0, 0.0], [0.5, 0.5]])
+    values = np.zeros(3)
+    for _ in range(400):
+        values = np.array(
+            [
+                sum(policy[s, a] * (world.reward[s, a] + 0.9 * world.rows[s, a, :3] @ values) for a in range(2))
+                for s in range(3)
+            ]
+        )
+    np.testing.assert_allclose(calibration.true_values(world, policy, 0.9), values, rtol=1e-9)
