@@ -32,19 +32,20 @@ VALUES = ("gaussian", "joint")
 class Config:
     """Settings; the defaults are the paper's. `None` means: decided by the other settings, as documented here.
 
-    rule: `mean` (the paper), `thompson` (one draw: with `joint` of one MDP for the whole plan, which is posterior
-        sampling; with `gaussian` of one sampled value at every step), `optimistic` or `cautious`.
-
-    values: value belief; `gaussian` with the `mean` rule (the paper), `joint` with any other rule.
-    samples: K; 50, or 20 from 100 states on (the paper's choice for LavaLake 10x10 and Maze).
-    optimism, quantile: `optimistic` acts on mean + optimism * sd, or on a quantile where one is given.
-    foresight: 10 for `optimistic`, infinite otherwise. The sampled MDPs show what the belief may come to think after so
-        many more visits of each pair (`tabular.look_ahead`); infinitely many visits are the posterior itself.
-    foresight_growth: the visits grow beyond `foresight` to so many times the average number that a pair will receive
-        before the next update, so that no pair is given up for ever; zero lets them stay as they are.
-    draw_every: with `joint`, every so many updates follow one draw from the posterior instead of the rule; zero: never.
-    tail: `cautious` acts on the mean of the worst `tail` of the distribution.
-    final: psi_H; `zero`, or `own`: each sampled MDP's infinite-horizon values under the policy in force.
+    Args:
+        rule: `mean` (the paper), `thompson` (one draw: with `joint` of one MDP for the whole plan, which is posterior
+            sampling; with `gaussian` of one sampled value at every step), `optimistic` or `cautious`.
+        values: value belief; `gaussian` with the `mean` rule (the paper), `joint` with any other rule.
+        samples: K; 50, or 20 from 100 states on (the paper's choice for LavaLake 10x10 and Maze).
+        optimism, quantile: `optimistic` acts on mean + optimism * sd, or on a quantile where one is given.
+        foresight: 10 for `optimistic`, infinite otherwise. The sampled MDPs show what the belief may come to think
+            after so many more visits of each pair (`tabular.look_ahead`); infinitely many are the posterior itself.
+        foresight_growth: the visits grow beyond `foresight` to so many times the average number that a pair will
+            receive before the next update, so that no pair is given up for ever; zero lets them stay as they are.
+        draw_every: with `joint`, every so many updates follow one draw from the posterior instead of the rule; zero
+            means never.
+        tail: `cautious` acts on the mean of the worst `tail` of the distribution.
+        final: psi_H; `zero`, or `own`: each sampled MDP's infinite-horizon values under the policy in force.
     """
 
     values: str | None = None

@@ -34,11 +34,13 @@ LEAST_RATE, GREATEST_RATE = 1e-20, 1e30
 class Config:
     """Settings.
 
-    update_rule: `moment` pretends that a return with the successor's mean and variance was observed; `mixture` averages
-        the beliefs after each return that may follow, `return_samples` of them, and fits a NormalGamma to the average.
-    selection: `sampling` draws the mean return of each action and takes the best draw; `vpi` takes the largest mean
-        plus myopic value of perfect information.
-    mean, strength, shape, rate: the NormalGamma prior of every return.
+    Args:
+        update_rule: `moment` pretends that a return with the successor's mean and variance was observed; `mixture`
+            averages the beliefs after each return that may follow, `return_samples` of them, and fits a NormalGamma to
+            the average.
+        selection: `sampling` draws the mean return of each action and takes the best draw; `vpi` takes the largest mean
+            plus myopic value of perfect information.
+        mean, strength, shape, rate: the NormalGamma prior of every return.
     """
 
     update_rule: str = "moment"

@@ -94,7 +94,7 @@ class Root(NamedTuple):
 
 
 class Luck(NamedTuple):
-    """Random numbers of one level of the tree; nested `vmap`s take the leading axes off. None: nothing is drawn."""
+    """Random numbers of one level of the tree; nested calls of `vmap` take the leading axes off. None: none drawn."""
 
     outcomes: Float[Array, "*tree A n"]
     rewards: Float[Array, "*tree A n m 2"] | None

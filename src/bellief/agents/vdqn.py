@@ -36,12 +36,13 @@ except ImportError as error:  # a machine that runs other agents need not have i
 class Config:
     """Settings; the defaults are those of Tang and Agrawal where the deviations above do not say otherwise.
 
-    hidden_layers, width: the network; no hidden layer makes it linear in the one-hot state.
-    noise: standard deviation of an observed target about Q.
-    warm_up: steps before learning begins.
-    target_steps: environment steps between copies of the belief to the target network.
-    reward_scale: rewards are multiplied by it. One, as published, even where returns reach hundreds and 10^-3 steps
-        of Adam take long to get there.
+    Args:
+        hidden_layers, width: the network; no hidden layer makes it linear in the one-hot state.
+        noise: standard deviation of an observed target about Q.
+        warm_up: steps before learning begins.
+        target_steps: environment steps between copies of the belief to the target network.
+        reward_scale: rewards are multiplied by it. One, as published, even where returns reach hundreds and 10^-3 steps
+            of Adam take long to get there.
     """
 
     hidden_layers: int = 2
