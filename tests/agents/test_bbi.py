@@ -1,5 +1,6 @@
 import dataclasses
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
@@ -7,9 +8,10 @@ import numpy as np
 import pytest
 
 from bellief import UserError
-from bellief.agents import bbi
+from bellief.agents import bbi, schedule
 from bellief.beliefs import normal_gamma, tabular
 from bellief.envs import make
+from bellief.mdp import bellman
 from bellief.types import Spaces, Transition
 
 STATES, ACTIONS, MDPS = 4, 3, 5
@@ -22,8 +24,8 @@ def single(arrays):
 
 
 @functools.partial(jax.jit, static_argnums=(0, 2))
-def joint_induction(config, key, spaces, mdps, final):
-    return bbi._joint_induction(key, config, spaces, mdps, final)
+def joint_induction(config, key, spaces, mdps, final, draws=False):
+    return bbi._joint_induction(key, config, spaces, mdps, final, draws)
 
 
 @pytest.fixture(scope="module")
@@ -255,3 +257,40 @@ def test_span_of_values_where_nobody_knows_the_rewards():
         row = Transition(jnp.array(int(reward) % 5), jnp.array(0), jnp.array(reward), jnp.array(0), jnp.array(False))
         belief = tabular.update(belief, row)
     assert float(bbi.value_span(bbi.Config(), spaces, belief)) == pytest.approx(1000.0)
+
+
+def test_an_update_that_follows_a_draw_solves_the_first_mdp(oracle):
+    mdps = single(oracle.random_mdp(3, STATES, ACTIONS, count=MDPS))
+    chosen = config(rule="optimistic", values="joint")
+    actions, _ = joint_induction(chosen, jax.random.key(0), SPACES, mdps, jnp.zeros((MDPS, STATES)), True)
+    first = jax.tree.map(lambda leaf: leaf[0], mdps)._replace(discount=jnp.asarray(chosen.discount))
+    _, expected = bellman.backward_induction(first, chosen.horizon)
+    np.testing.assert_array_equal(actions, expected[0])
+
+
+def test_which_updates_follow_a_draw():
+    def is_draw(observed, every):
+        belief = tabular.init(2, 1)
+        count = belief.rewards.count.at[0, 0].set(observed)
+        belief = belief._replace(rewards=belief.rewards._replace(count=count))
+        return bool(bbi._is_draw(bbi.Config(rule="optimistic", draw_every=every), belief))
+
+    # An update at step t has seen t - 1 steps; from the second update on their numbers follow one another.
+    steps = [step - 1 for step in schedule.update_steps(1000)][1:]
+    drawn = [is_draw(step, 4) for step in steps]
+    assert np.flatnonzero(drawn).tolist() == list(range(1, len(steps), 4))
+    assert not any(is_draw(step, 0) for step in steps)
+
+
+def test_foresight_pulls_towards_the_mean_mdp():
+    state = bbi.init(jax.random.key(0), bbi.Config(), SPACES)
+
+    def spread(**settings):
+        chosen = bbi.Config(rule="optimistic", **settings)
+        keys = jax.random.split(jax.random.key(1), 200)
+        draws = jax.vmap(lambda key: bbi._draw(key, chosen, SPACES, state.belief, jnp.array(False)))(keys)
+        return float(jnp.std(draws.transition[:, 0, 0, 0]))
+
+    # Four successors of one half each weigh 2, so ten visits ahead keep 10 / 12 of the variance.
+    assert spread() / spread(foresight=math.inf) == pytest.approx(math.sqrt(10 / 12), rel=1e-3)
+    assert spread(foresight=1.0) / spread(foresight=math.inf) == pytest.approx(math.sqrt(1 / 3), rel=1e-3)
