@@ -298,7 +298,8 @@ def test_a_table_runs_compiled():
     result = bellief.run("FrozenLake-v1", "oracle", 100, 2, **settings)
     # The shortest way to the goal takes six steps.
     np.testing.assert_array_equal(result.total[:, -1], 16)
-    np.testing.assert_allclose(result.gain, 1 / 6)
+    # With a limit the process depends on more than the state, and the exact long-run reward is not claimed.
+    assert np.isnan(result.gain).all()
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ there are. The host drives segments (step many, then plan once or take a reading
 
 import functools
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -191,7 +191,7 @@ def run_chunk(
     plan_steps: list[int],
     reading_steps: list[int],
     half_life: float,
-) -> Iterator[Reading | Plan | Run]:
+) -> Generator[Reading | Plan | Run]:
     """Drive one chunk to the last reading step, yielding a `Plan` after each plan, a `Reading` at each reading step
     and the final `Run` at the end. Steps are counted from 1; a plan at step t precedes the t-th action.
     """

@@ -1,10 +1,11 @@
 """`bellief.run`: many runs of one agent in one environment."""
 
+import contextlib
 import dataclasses
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import FIRST_EXCEPTION, CancelledError, ThreadPoolExecutor, wait
 from typing import Any
 
@@ -81,8 +82,11 @@ def run(
 
     def one_chunk(numbers: range) -> dict[str, Any]:
         keys = jax.vmap(lambda number: loop.run_keys(seed, world.name, agent, number))(np.asarray(numbers))
-        events = world.run_chunk(keys, numbers, seed, module, config, plans, reading, half_life)
-        return _collect(events, module, config, report)
+        # Closed at once where something fails, so that no environment stays open while an error is on its way.
+        with contextlib.closing(
+            world.run_chunk(keys, numbers, seed, module, config, plans, reading, half_life)
+        ) as events:
+            return _collect(events, module, config, report)
 
     with jax.default_matmul_precision("highest"), ThreadPoolExecutor(_workers(len(chunks))) as pool:
         try:
@@ -129,7 +133,7 @@ class _Tabular:
         """Exact long-run reward per step; a time limit makes the process depend on more than the state."""
         return np.nan if self.environment.time_limit is not None else long_run_average(self.model, policy)
 
-    def run_chunk(self, keys, numbers, seed, module, config, plans, readings, half_life) -> Iterator[Any]:
+    def run_chunk(self, keys, numbers, seed, module, config, plans, readings, half_life) -> Generator[Any]:
         """The events of one chunk."""
         del numbers, seed
         spaces = self.environment.spaces()
@@ -166,7 +170,7 @@ class _Real:
 
         return stepped.Simulator(lambda seed: observation.encode(env.reset(seed=seed)[0]), step, env.close)
 
-    def run_chunk(self, keys, numbers, seed, module, config, plans, readings, half_life) -> Iterator[Any]:
+    def run_chunk(self, keys, numbers, seed, module, config, plans, readings, half_life) -> Generator[Any]:
         """The events of one chunk."""
         simulators = [self._simulator() for _ in numbers]
         seeds = [stepped.environment_seed(seed, self.name, number) for number in numbers]

@@ -5,7 +5,7 @@ It yields the events of the compiled loop, and an `Episode` whenever one is over
 
 import functools
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -78,7 +78,7 @@ def run_chunk(
     plan_steps: list[int],
     reading_steps: list[int],
     half_life: float,
-) -> Iterator[Reading | Plan | Run | Episode]:
+) -> Generator[Reading | Plan | Run | Episode]:
     """Drive one chunk of runs to the last reading step; a cut by a time limit begins a new episode but ends nothing."""
     width, decay = len(simulators), 0.5 ** (1 / half_life)
     states = _begin(keys, agent=agent, config=config, spaces=spaces)
