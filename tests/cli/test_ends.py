@@ -79,8 +79,9 @@ def test_without_a_command_there_is_help(call, arguments):
 
 
 def test_help_names_every_choice(call):
+    from bellief.beliefs.tabular import PRIORS
     from bellief.induction.evaluate import FINALS
-    from bellief.offline.evaluate import METHODS, PRIORS
+    from bellief.offline.evaluate import METHODS
 
     shown = call("evaluate", "--help").out
     for name in (*METHODS, *PRIORS, *FINALS, "uniform", "behaviour"):

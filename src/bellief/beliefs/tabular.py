@@ -47,6 +47,14 @@ class Prior:
 
 PAPER_PRIOR = Prior()
 SPARSE_PRIOR = Prior(sparse=True)
+PRIORS = {"paper": PAPER_PRIOR, "sparse": SPARSE_PRIOR}
+
+
+def named_prior(name: str) -> Prior:
+    """The prior that people call by that name."""
+    if name not in PRIORS:
+        raise UserError(f"There is no prior '{name}'; choose one of {', '.join(PRIORS)}.")
+    return PRIORS[name]
 
 
 class TabularBelief(NamedTuple):

@@ -9,8 +9,6 @@ from typing import Any
 from bellief.beliefs import tabular
 from bellief.errors import UserError
 
-PRIORS = {"paper": tabular.PAPER_PRIOR, "sparse": tabular.SPARSE_PRIOR}
-
 
 def build_config(config_type: type, agent: str, settings: dict[str, Any]) -> Any:
     """An agent's `Config` from names and values; text is converted to the type of the field it names.
@@ -57,9 +55,7 @@ def convert_text(value: str) -> Any:
 def _convert(name: str, value: Any, hint: Any) -> Any:
     choices = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     if isinstance(value, str) and tabular.Prior in choices:
-        if value not in PRIORS:
-            raise UserError(f"There is no prior '{value}'; choose one of {', '.join(PRIORS)}.")
-        return PRIORS[value]
+        return tabular.named_prior(value)
     if isinstance(value, str) and str not in choices:
         value = convert_text(value)
     elif isinstance(value, str) and type(None) in choices and value.lower() == "none":

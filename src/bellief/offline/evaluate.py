@@ -22,7 +22,6 @@ from bellief.types import Transition
 from bellief.values import joint
 
 METHODS = ("joint", "gaussian", "histogram", "monte-carlo", "mean-mdp")
-PRIORS = {"paper": tabular.PAPER_PRIOR, "sparse": tabular.SPARSE_PRIOR}
 
 # An infinite horizon is cut where what lies beyond it weighs less than this.
 TRUNCATION = 1e-3
@@ -116,7 +115,7 @@ class _Problem:
     def __init__(self, data: Transitions, policy: Any, discount: float, prior, horizon: int | None, start, terminates):
         check_memory(data.states, data.actions, tables=1)
         self.data, self.discount, self.horizon = data, discount, horizon
-        self.prior = _prior(prior)
+        self.prior = prior if isinstance(prior, tabular.Prior) else tabular.named_prior(prior)
         self.policy = read_policy(policy, data)
         self.start = _start(start, data)
         self.terminates = bool(data.terminated.any()) if terminates is None else terminates
@@ -290,14 +289,6 @@ def _method1(key, policy, value_span, *, mdps, steps, final, settings, belief, d
     sampled = _draw_mdps(key, mdps, belief, discount, prior, support)
     step_key = jax.random.fold_in(key, STEP_STREAM)
     return induction.by_method1(step_key, settings, sampled, policy, steps, value_span, final)
-
-
-def _prior(prior: str | tabular.Prior) -> tabular.Prior:
-    if isinstance(prior, tabular.Prior):
-        return prior
-    if prior not in PRIORS:
-        raise UserError(f"There is no prior '{prior}'; choose one of {', '.join(PRIORS)}.")
-    return PRIORS[prior]
 
 
 def _start(start: int | np.ndarray | None, data: Transitions) -> Float[np.ndarray, "S"]:
