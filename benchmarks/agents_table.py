@@ -1,0 +1,106 @@
+"""Tables from what benchmarks/agents.py measured: every run's numbers as CSV, means and paired differences as Markdown.
+
+    python benchmarks/agents_table.py DIR/agents.jsonl --csv docs/results/agents-100k.csv --steps 100000
+
+Takes JSON lines and CSV files of an earlier call; where two hold the same runs, the later file wins. Prints the tables.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+NAMES = {
+    "nchain": "NChain",
+    "doubleloop": "DoubleLoop",
+    "lavalake": "LavaLake 5x7",
+    "lavalake10": "LavaLake 10x10",
+    "maze": "Maze",
+}
+OPTIMUM = {"nchain": 3.6768, "doubleloop": 0.4, "lavalake": 2.6774, "lavalake10": 1.3880, "maze": 0.0942}
+COLUMNS = ["env", "agent", "steps", "run", "early", "last_half", "last_tenth", "gain"]
+SPANS = ["early", "last_half", "last_tenth", "gain"]
+
+
+def read(path: Path) -> pd.DataFrame:
+    """One row per run."""
+    if path.suffix == ".csv":
+        return pd.read_csv(path)
+    rows = []
+    for line in map(json.loads, path.read_text().splitlines()):
+        fixed = {"env": line["env"], "agent": line["agent"], "steps": line["steps"]}
+        rows += [
+            {**fixed, "run": run, **{span: line[span][run] for span in SPANS if line[span]}}
+            for run in range(line["runs"])
+        ]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def digits(env: str) -> int:
+    """Decimals that tell agents apart."""
+    return 4 if OPTIMUM[env] < 1 else 3
+
+
+def summary(values: pd.Series, env: str) -> str:
+    """Mean and standard error."""
+    error = values.std(ddof=1) / np.sqrt(len(values))
+    return f"{values.mean():.{digits(env)}f} ({error:.{digits(env)}f})"
+
+
+def paired(rows: pd.DataFrame, base: pd.DataFrame, env: str) -> str:
+    """Difference to the first agent over the runs both have, in per cent of the optimum, with 95% bootstrap interval."""
+    both = rows.set_index("run")["last_half"].sub(base.set_index("run")["last_half"]).dropna().to_numpy()
+    if len(both) < 2:
+        return ""
+    both = 100 * both / OPTIMUM[env]
+    draws = np.random.default_rng(0).choice(both, (10_000, len(both))).mean(1)
+    low, high = np.quantile(draws, [0.025, 0.975])
+    return f"{both.mean():+.2f}% [{low:.2f}, {high:.2f}], {len(both)} runs"
+
+
+def table(data: pd.DataFrame, agents: list[str], cell) -> str:
+    """One row per agent, one column per task."""
+    envs = [env for env in NAMES if env in set(data["env"])]
+    lines = ["| agent | " + " | ".join(NAMES[env] for env in envs) + " |", "|---" * (len(envs) + 1) + "|"]
+    for agent in agents:
+        cells = []
+        for env in envs:
+            rows = data[(data["env"] == env) & (data["agent"] == agent)]
+            cells.append(cell(rows, env) if len(rows) else "")
+        lines.append(f"| {agent} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Read, merge, write the CSV, print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--csv", type=Path, help="where to write every run's numbers")
+    parser.add_argument("--steps", type=int, nargs="+", help="keep runs of these lengths only")
+    parser.add_argument("--base", default="psrl", help="the agent that differences are taken to")
+    options = parser.parse_args()
+    data = pd.concat([read(path) for path in options.files], ignore_index=True)
+    if options.steps:
+        data = data[data["steps"].isin(options.steps)]
+    data = data.drop_duplicates(["env", "agent", "steps", "run"], keep="last")
+    data = data.sort_values(["env", "agent", "steps", "run"], kind="stable")
+    if options.csv:
+        data.to_csv(options.csv, index=False)
+    agents = [options.base, *sorted(set(data["agent"]) - {options.base})]
+
+    def difference(rows, env):
+        return paired(rows, data[(data["env"] == env) & (data["agent"] == options.base)], env)
+
+    for title, cell in (
+        ("Reward per step in the last half (standard error)", lambda rows, env: summary(rows["last_half"], env)),
+        ("Reward per step at the beginning", lambda rows, env: summary(rows["early"], env)),
+        ("The lowest run in the last half", lambda rows, env: f"{rows['last_half'].min():.{digits(env)}f}"),
+        (f"Difference to {options.base} in the last half, in per cent of the optimum", difference),
+    ):
+        print(f"## {title}\n\n{table(data, agents, cell)}\n")
+
+
+if __name__ == "__main__":
+    main()
