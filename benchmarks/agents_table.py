@@ -50,7 +50,7 @@ def summary(values: pd.Series, env: str) -> str:
 
 
 def paired(rows: pd.DataFrame, base: pd.DataFrame, env: str) -> str:
-    """Difference to the first agent over the runs both have, in per cent of the optimum, with 95% bootstrap interval."""
+    """Difference to the base agent over the runs both have, in per cent of the optimum; 95% bootstrap interval."""
     both = rows.set_index("run")["last_half"].sub(base.set_index("run")["last_half"]).dropna().to_numpy()
     if len(both) < 2:
         return ""
