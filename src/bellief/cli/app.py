@@ -292,3 +292,11 @@ def demo(
 
     page = run_demo(out, quick, seed, (lambda text: None) if quiet else (lambda text: typer.echo(text, err=True)))
     typer.echo(page)
+
+
+@app.command()
+def doctor(json: Json = False, quiet: Quiet = False) -> None:
+    """Versions, devices, folders and a short self-test, with what to do about each problem."""
+    from bellief.cli.doctor import doctor as examine
+
+    examine(json, quiet)
