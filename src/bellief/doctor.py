@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 SUPPORTED = ((3, 11), (3, 14))
-# Seconds for 100,000 steps of PSRL on NChain, once compiled. An idle laptop takes a tenth of one; this is a broken set-up.
+# Seconds for 100,000 steps of PSRL on NChain, once compiled. An idle laptop takes a tenth of one second.
 SLOW_RUN = 20.0
 
 
