@@ -1,15 +1,36 @@
 """Files that are there whole or not at all."""
 
+import contextlib
 import os
 from pathlib import Path
 
+PART = ".part"
+
 
 def write_whole(path: Path, content: bytes) -> Path:
-    """Write under another name beside `path`, then rename: a reader or a crash never meets half a file."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    """Write under another name beside `path`, reach the disk, then rename: a reader or a crash never meets half a
+    file.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}{PART}")
     try:
-        beside.write_bytes(content)
+        with open(beside, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(beside, path)
+        _sync_folder(path.parent)
     finally:
-        beside.unlink(missing_ok=True)
+        # On a full disk even this may fail, and what went wrong before matters more.
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
     return path
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name itself reach the disk; some file systems cannot, and then there is nothing to be done."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
