@@ -8,7 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bellief.sweeps.read import Condition, Curves, open_store
+    from bellief.sweeps.read import Condition, Curves, SweepResults, open_store
     from bellief.sweeps.spec import Spec, load_spec
     from bellief.sweeps.store import Store
     from bellief.sweeps.sweep import run_sweep
@@ -18,12 +18,13 @@ _HOMES = {
     "Curves": "read",
     "Spec": "spec",
     "Store": "store",
+    "SweepResults": "read",
     "load_spec": "spec",
     "open_store": "read",
     "run_sweep": "sweep",
 }
 
-__all__ = ["Condition", "Curves", "Spec", "Store", "load_spec", "open_store", "run_sweep"]
+__all__ = ["Condition", "Curves", "Spec", "Store", "SweepResults", "load_spec", "open_store", "run_sweep"]
 
 
 def __getattr__(name: str) -> Any:

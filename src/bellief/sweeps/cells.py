@@ -13,6 +13,7 @@ import math
 from typing import Any, NamedTuple
 
 from bellief.agents.files import encode_config
+from bellief.agents.schedule import update_steps
 from bellief.errors import UserError
 from bellief.experiments.loop import CHUNK_WIDTH
 from bellief.experiments.run import open_world
@@ -67,6 +68,12 @@ def canonical(document: Any) -> str:
 def cell_id(identity: dict[str, Any]) -> str:
     """Twenty hexadecimal digits that stand for the identity."""
     return hashlib.sha256(canonical(identity).encode()).hexdigest()[:20]
+
+
+def plan_steps(agent: str, steps: int) -> list[int]:
+    """The steps at which a registered agent plans."""
+    module = find(AGENTS, "agent", agent).load()
+    return getattr(module, "plan_steps", update_steps)(steps)
 
 
 def expand(spec: Spec) -> list[Setup]:

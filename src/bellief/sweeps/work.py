@@ -9,7 +9,6 @@ import jax
 import numpy as np
 
 from bellief.agents.files import decode_config
-from bellief.agents.schedule import update_steps
 from bellief.experiments import loop
 from bellief.experiments.collect import Collector
 from bellief.experiments.results import reading_steps
@@ -17,7 +16,7 @@ from bellief.experiments.run import chunk_keys, inform, open_world
 from bellief.experiments.stepped import ReplayError
 from bellief.registry import AGENTS, find
 from bellief.sweeps import tables
-from bellief.sweeps.cells import Cell
+from bellief.sweeps.cells import Cell, plan_steps
 from bellief.sweeps.checkpoint import CheckpointError, decode, encode
 from bellief.sweeps.machine import fingerprint
 
@@ -75,7 +74,7 @@ class Chunk:
         self.numbers = range(identity["first"], identity["first"] + identity["width"])
         self.keys = chunk_keys(self.seed, self.world.name, agent, self.numbers)
         self.readings = sorted({*reading_steps(self.steps), *identity["readings"]})
-        self.plans = getattr(self.module, "plan_steps", update_steps)(self.steps)
+        self.plans = plan_steps(agent, self.steps)
 
     def events(self, resume: loop.Snapshot | None) -> Generator[Any]:
         """The events of the chunk, or those after a snapshot."""

@@ -53,15 +53,23 @@ def main() -> None:
         out.write(json.dumps(news, allow_nan=False) + "\n")
 
     tell(kind="hello", backend=jax.default_backend())
-    latest = None
     while (order := mailbox.work.get())["kind"] != "quit":
-        # Compiled programs of settings that will not come back would pile up.
-        if latest not in (None, order["settings"]):
-            jax.clear_caches()
-        latest = order["settings"]
+        forget_other_programs(order["settings"])
         for news in _obey(order, mailbox):
             tell(cell=order["id"], **news)
     os._exit(0)  # the thread that waits for standard input would keep the process
+
+
+_latest: list[str] = []
+
+
+def forget_other_programs(settings: str) -> None:
+    """Compiled programs of settings that will not come back would pile up."""
+    import jax
+
+    if _latest and _latest != [settings]:
+        jax.clear_caches()
+    _latest[:] = [settings]
 
 
 def _obey(order: dict[str, Any], mailbox: Mailbox) -> Iterator[dict[str, Any]]:
