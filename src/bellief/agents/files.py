@@ -109,10 +109,12 @@ def _template(module: Any, config: Any, spaces: Spaces) -> Any:
 
 
 def named_leaves(state: Any) -> list[tuple[str, Any]]:
+    """The arrays of a state with the names they have in files."""
     return [("state" + jax.tree_util.keystr(path), leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(state)]
 
 
 def check_fit(template: Any, leaves: list[tuple[str, Any]], complaint: str) -> None:
+    """`UserError`, beginning with the complaint, where names, shapes or dtypes are not those of the template."""
     wanted = named_leaves(template)
     for (name, leaf), (other, found) in zip(wanted, leaves, strict=False):
         expected, actual = (
@@ -130,12 +132,14 @@ def _is_key(array: Any) -> bool:
 
 
 def to_numpy(array: Any) -> np.ndarray:
+    """An array as NumPy's files can hold it; keys and rare dtypes as whole numbers."""
     plain = np.asarray(jax.random.key_data(array) if _is_key(array) else array)
     # NumPy's files know no bfloat16 and the like; their bits travel as whole numbers.
     return plain if plain.dtype.kind in "biufc" else plain.view(f"u{plain.dtype.itemsize}")
 
 
 def from_numpy(array: np.ndarray, wanted: Any, complaint: str) -> jax.Array:
+    """What `to_numpy` was given, which must have had the shape and dtype of `wanted`."""
     try:
         if _is_key(wanted):
             restored = jax.random.wrap_key_data(jnp.asarray(array), impl=wanted.dtype._impl.name)
@@ -173,6 +177,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def encode_config(config: Any, agent: str) -> dict[str, Any]:
+    """Settings as JSON data; `UserError` where they would not come back the same."""
     encoded = {field.name: _encode(getattr(config, field.name), field.name) for field in dataclasses.fields(config)}
     again = decode_config(encoded, type(config), f"The settings of agent '{agent}' cannot be saved")
     for field in dataclasses.fields(config):
@@ -199,6 +204,7 @@ def _encode(value: Any, name: str) -> Any:
 
 
 def decode_config(encoded: dict[str, Any], config_type: type, complaint: str) -> Any:
+    """Settings from JSON data; `UserError`, beginning with the complaint, where they do not fit."""
     try:
         hints = typing.get_type_hints(config_type)
         known = {field.name for field in dataclasses.fields(config_type)}

@@ -18,6 +18,14 @@ class OptionError(Exception):
     """
 
 
+class Unfinished(Exception):
+    """Something ended before it was done; the sentence says how to go on."""
+
+    def __init__(self, sentence: str, code: int):
+        super().__init__(sentence)
+        self.code = code
+
+
 def describe(error: BaseException) -> tuple[str, int]:
     """A sentence on one line for standard error, and the exit code."""
     sentence, code = _describe(error)
@@ -27,6 +35,8 @@ def describe(error: BaseException) -> tuple[str, int]:
 def _describe(error: BaseException) -> tuple[str, int]:
     if isinstance(error, UserError | OptionError):
         return str(error), MISTAKE
+    if isinstance(error, Unfinished):
+        return str(error), error.code
     if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
         return "Interrupted.", INTERRUPTED
     # By attribute, because typer brings its own copy of click's exceptions in some versions and not in others.

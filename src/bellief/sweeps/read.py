@@ -151,7 +151,7 @@ class SweepResults:
         rows = []
         for setup in self.ledger.setups:
             status = [self.ledger.status(cell.id) for cell in setup.cells]
-            counts = {name: status.count(name) for name in ("finished", "started", "failed", "damaged", "pending")}
+            counts = {name: status.count(name) for name in ("finished", "started", "damaged", "pending")}
             described = {"environment": setup.environment, "agent": setup.agent}
             rows.append({**described, "steps": setup.steps, "runs": setup.runs, "cells": len(setup.cells), **counts})
         cells = len(self.ledger.cells)

@@ -74,7 +74,9 @@ class Spec(_Model):
     @pydantic.field_validator("environments", "agents", mode="before")
     @classmethod
     def _bare_names(cls, value: Any) -> Any:
-        return [{"name": item} if isinstance(item, str) else item for item in value] if isinstance(value, list) else value
+        return (
+            [{"name": item} if isinstance(item, str) else item for item in value] if isinstance(value, list) else value
+        )
 
     def to_yaml(self) -> str:
         """The whole spec, every field, as it is saved beside the results."""

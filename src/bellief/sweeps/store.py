@@ -77,7 +77,9 @@ class Store:
         if not isinstance(head, dict) or not isinstance(head.get("format"), int) or "sweep" not in head:
             raise UserError(f"{path} is not the configuration of a sweep, or is damaged; put the right one back.")
         if head["format"] > FORMAT:
-            raise UserError(f"{path} was written by a newer Bellief ({head.get('bellief')}); update Bellief to read it.")
+            raise UserError(
+                f"{path} was written by a newer Bellief ({head.get('bellief')}); update Bellief to read it."
+            )
         return build_spec(head["sweep"], str(path))
 
     def prepare(self, alone: bool) -> None:

@@ -35,7 +35,7 @@ def run_sweep(
     spec: Spec,
     folder: str | Path,
     *,
-    engine: Engine | None = None,
+    engine: Callable[[], Engine] | None = None,
     shard: tuple[int, int] | None = None,
     every: float = CHECKPOINT_EVERY,
     listen: Callable[[Event], None] = lambda event: None,
@@ -45,18 +45,15 @@ def run_sweep(
     Args:
         spec: the sweep.
         folder: where its store is, or is to be made.
-        engine: where to compute; without it, on this machine.
+        engine: makes what computes, once the folder is found to be free; without it, this machine computes.
         shard: `(2, 4)` for the second of four parts of the cells; parts can be computed at the same time.
         every: seconds between two checkpoints of a cell.
         listen: is told what happens, in plain data.
     """
     setups = expand(spec)
     store = Store.create(folder, spec)
-    if engine is None:
-        from bellief.sweeps.engines.local import Local
-
-        engine = Local()
-    with hold(store.folder, shard) as stale, contextlib.closing(engine):
+    with contextlib.ExitStack() as stack:
+        stale = stack.enter_context(hold(store.folder, shard))
         store.prepare(alone=shard is None)
         ledger = Ledger(store, setups)
         if stale:
@@ -64,11 +61,12 @@ def run_sweep(
         set_aside = _put_in_order(store, ledger, listen)
         cells = [cell for place, cell in enumerate(ledger.cells.values()) if _belongs(place, shard)]
         missing = [cell for cell in cells if ledger.status(cell.id) != "finished"]
-        session = Session(store, engine.name, shard)
+        working = stack.enter_context(contextlib.closing((engine or _local)()))
+        session = Session(store, working.name, shard)
         ledger.write(session.facts, force=True)
         listen(_opening(ledger, cells, missing))
         with _graceful() as stop:
-            trouble = _compute(missing, engine, Job(store, every, stop), ledger, session, listen)
+            trouble = _compute(missing, working, Job(store, every, stop), ledger, session, listen)
             stopped = stop.is_set() and trouble is None
         _close(ledger, session, trouble, stopped)
         failed = session.facts["failed"]
@@ -76,6 +74,12 @@ def run_sweep(
         summary = Summary(store.folder, len(cells), done, session.facts["computed"], failed, set_aside, stopped)
         listen({"kind": "end", **summary._asdict(), "folder": str(store.folder)})
     return summary
+
+
+def _local() -> Engine:
+    from bellief.sweeps.engines.local import Local
+
+    return Local()
 
 
 def _put_in_order(store: Store, ledger: Ledger, listen: Callable[[Event], None]) -> dict[str, str]:

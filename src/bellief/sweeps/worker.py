@@ -130,7 +130,8 @@ def summary(tables: dict[str, bytes]) -> dict[str, Any]:
 
     curves = read_parquet(tables[CURVES])
     step = curves["step"].to_numpy()
-    return {"reward": float(curves["smoothed"].to_numpy()[step == step.max()].mean())}
+    last = int(step.max())
+    return {"step": last, "steps": last, "reward": float(curves["smoothed"].to_numpy()[step == last].mean())}
 
 
 def peak_memory() -> float:

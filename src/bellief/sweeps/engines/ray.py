@@ -28,8 +28,7 @@ class Ray:
     name = "ray"
 
     def __init__(self, address: str | None = None, workers: int | None = None):
-        self.ray = _import_ray()
-        self.own = address is None
+        self.ray = _import_ray(private=address is None)
         self._connect(address, workers or cores())
         runtime = {"env_vars": {"XLA_FLAGS": worker_flags(), **_inherited()}}
         options = {"num_cpus": 1, "max_retries": 0, "runtime_env": runtime}
@@ -39,20 +38,11 @@ class Ray:
         self.control: Any = None
 
     def _connect(self, address: str | None, workers: int) -> None:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-        quiet = {"log_to_driver": False, "logging_level": "error", "configure_logging": True}
+        quiet = {"log_to_driver": False, "logging_level": "error"}
         try:
             if address is None:
-                os.environ.setdefault("RAY_ENABLE_RECORD_ACTOR_TASK_LOGGING", "0")
-                self.ray.init(
-                    address="local",
-                    num_cpus=workers,
-                    num_gpus=0,
-                    include_dashboard=False,
-                    _node_ip_address="127.0.0.1",
-                    **quiet,
-                )
+                self.ray.init(address="local", num_cpus=workers, num_gpus=0, include_dashboard=False, **quiet)
+                _check_loopback(self.ray)
             else:
                 self.ray.init(address=address, **quiet)
         except (ConnectionError, ValueError, RuntimeError, OSError) as error:
@@ -121,7 +111,13 @@ class Ray:
             from bellief.sweeps.worker import FULL
 
             kind = "full" if error.errno in FULL else "unwritable"
-            return {"kind": kind, "cell": cell.id, "errno": error.errno, "reason": error.strerror, "file": error.filename}
+            return {
+                "kind": kind,
+                "cell": cell.id,
+                "errno": error.errno,
+                "reason": error.strerror,
+                "file": error.filename,
+            }
 
     def _again(self, event: Event, cell: Cell, tries: int, waiting: deque[Cell], stopping: bool) -> Event:
         if stopping:
@@ -142,12 +138,27 @@ def _keep(store: Store, cell: Cell, event: Event, files: dict[str, bytes]) -> Ev
     return event
 
 
-def _import_ray() -> Any:
+def _import_ray(private: bool) -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if private:
+        # Ray's switch for machines that take part in no cluster: every server binds to the loopback address.
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     try:
         import ray
     except ImportError as error:
         raise UserError("The ray engine needs Ray: install it with pip install 'bellief[ray]'.") from error
     return ray
+
+
+def _check_loopback(ray: Any) -> None:
+    """The switch is read when Ray is imported, which may have happened before."""
+    place = ray.nodes()[0]["NodeManagerAddress"]
+    if place not in ("127.0.0.1", "::1"):
+        ray.shutdown()
+        raise UserError(
+            f"Ray would listen on {place}, because it was imported before; start the sweep in a process of its own, or "
+            "give the address of a cluster."
+        )
 
 
 def _inherited() -> dict[str, str]:
@@ -194,7 +205,9 @@ class _Stop:
                 return
 
 
-def _task(order: Event, checkpoint: bytes | None, control: Any, version: str) -> Iterator[tuple[Event, dict[str, bytes]]]:
+def _task(
+    order: Event, checkpoint: bytes | None, control: Any, version: str
+) -> Iterator[tuple[Event, dict[str, bytes]]]:
     """On the node: compute a cell and stream what happens."""
     from bellief.sweeps import work
     from bellief.sweeps.tables import content_hash
