@@ -54,6 +54,7 @@ class State:
         self.began, self.before = time.monotonic(), 0.0
 
     def __call__(self, event: Event) -> None:
+        """One event."""
         cell = event.get("cell")
         match event["kind"]:
             case "sweep":

@@ -20,9 +20,7 @@ Folder = Annotated[Path, typer.Argument(metavar="FOLDER", show_default=False, he
 EngineName = Annotated[str, typer.Option("--engine", metavar="NAME", help="Where to compute: local or ray.")]
 Address = Annotated[
     str | None,
-    typer.Option(
-        metavar="ADDRESS", help="A Ray cluster: auto, or HOST:PORT; without it Ray is started on this machine."
-    ),
+    typer.Option(metavar="ADDRESS", help="A Ray cluster: auto, or HOST:PORT; without it, Ray on this machine."),
 ]
 Workers = Annotated[
     int | None,
@@ -53,15 +51,13 @@ def register(app: typer.Typer) -> None:
 
 
 def sweep(
-    spec: Annotated[
-        str, typer.Argument(metavar="FILE", show_default=False, help="YAML file that describes the sweep.")
-    ],
+    spec: Annotated[str, typer.Argument(metavar="FILE", show_default=False, help="YAML file that describes it.")],
     changes: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="Change the description, as steps=1000 or agents.psrl.runs=5; repeatable.",
+            help="Change the description: steps=1000, agents.psrl.runs=5; repeatable.",
         ),
     ] = None,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="The sweep's folder is made in here.")] = Path("runs"),
@@ -161,8 +157,8 @@ def _run(
     if summary.failed:
         cell, reason = next(iter(summary.failed.items()))
         raise Unfinished(
-            f"{len(summary.failed)} of {summary.cells} cells failed, the first, {cell}, because: {reason.rstrip('.')}; try "
-            f"them again with {again}.",
+            f"{len(summary.failed)} of {summary.cells} cells failed, the first, {cell}, because: {reason.rstrip('.')}; "
+            f"try them again with {again}.",
             1,
         )
     if not json:
@@ -220,7 +216,7 @@ def store_verify(
     ] = 1,
     seed: Annotated[
         int | None,
-        typer.Option(parser=whole("--seed"), metavar="N", help="Of that choice; without it, another each time."),
+        typer.Option(parser=whole("--seed"), metavar="N", help="Of that choice; else another each time."),
     ] = None,
     json: OneJson = False,
 ) -> None:
@@ -237,8 +233,8 @@ def store_verify(
     if report["problems"]:
         first = report["problems"][0]
         raise Unfinished(
-            f"{folder} has {len(report['problems'])} problems, the first: {first['what']}: {first['problem']}; 'bellief "
-            f"resume {folder}' sets damaged cells aside and computes them again.",
+            f"{folder} has {len(report['problems'])} problems, the first: {first['what']}: {first['problem']}; "
+            f"'bellief resume {folder}' sets damaged cells aside and computes them again.",
             1,
         )
 
@@ -249,7 +245,7 @@ def store_export(
     to: Annotated[Path, typer.Option(metavar="FILE", help="A .csv or .parquet file (replaced if it exists).")],
     json: OneJson = False,
 ) -> None:
-    """All curves in one file: environment, agent, run, step, total, smoothed. For pandas, see bellief.sweeps.open_store."""
+    """All curves in one file: environment, agent, run, step, total, smoothed."""
     from bellief.sweeps.read import open_store
 
     rows = open_store(folder).export(to)

@@ -1,5 +1,6 @@
-"""What is kept of the events of one chunk: curves, a thinned list of plans, episodes. Its size does not grow with steps,
-except for the episodes of real environments.
+"""What is kept of the events of one chunk: curves, a thinned list of plans, episodes.
+
+Its size does not grow with steps, except for the episodes of real environments.
 """
 
 from typing import Any

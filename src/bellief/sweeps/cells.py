@@ -135,8 +135,8 @@ def _environment_choices(entry: EnvironmentEntry) -> list[_Choice]:
     name = entry.name
     if ":" in name:
         raise UserError(
-            f"Environment '{name}' would import a module, which a sweep may not do: use the id alone, and let the package "
-            "register it through the entry-point group 'gymnasium.envs'."
+            f"Environment '{name}' would import a module, which a sweep may not do: use the id alone, and let the "
+            "package register it through the entry-point group 'gymnasium.envs'."
         )
     choices = []
     for label, settings in _combinations(entry):

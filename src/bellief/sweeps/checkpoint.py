@@ -19,6 +19,20 @@ FORMAT = 1
 _KIND = "bellief checkpoint"
 
 
+# Whatever NumPy, zip and JSON may say about bytes that are not what they should be.
+_UNREADABLE = (
+    ValueError,
+    KeyError,
+    EOFError,
+    AttributeError,
+    TypeError,
+    NotImplementedError,
+    OSError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
 class CheckpointError(Exception):
     """A checkpoint that cannot be used: damaged, of another cell, or of another version."""
 

@@ -55,7 +55,7 @@ class Ledger:
 
     def finish(self, cell: str, record: dict[str, Any]) -> None:
         """Note a finished cell."""
-        kept = {name: record[name] for name in ("content", "seconds", "finished") if name in record}
+        kept: dict[str, Any] = {name: record[name] for name in ("content", "seconds", "finished") if name in record}
         backend = record["made"][-1]["backend"] if record.get("made") else None
         self.entries[cell] = {"status": "finished", "backend": backend, **kept}
 

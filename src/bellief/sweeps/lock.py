@@ -1,6 +1,6 @@
 """One writer at a time: a lock file that says who holds it, and that is recognised as left behind when he is gone.
 
-Shards of one sweep (2/4, 3/4, ...) have different cells and may write side by side; everything else excludes everything.
+Shards of one sweep (2/4, 3/4, ...) have different cells and may write side by side; nothing else may.
 """
 
 import contextlib
@@ -62,8 +62,8 @@ def _clear_stale(folder: Path, shard: Shard | None) -> bool:
             stale = True
         elif not _apart(shard, holder.get("shard")):
             raise UserError(
-                f"{folder} is being written by process {holder['pid']} on {holder['host']}; wait for it to end, or stop "
-                f"it. If you are sure that it is gone, delete {path}."
+                f"{folder} is being written by process {holder['pid']} on {holder['host']}; wait for it to end, or "
+                f"stop it. If you are sure that it is gone, delete {path}."
             )
     return stale
 

@@ -27,7 +27,7 @@ def software() -> dict[str, Any]:
     """Versions of Bellief, Python and what the numbers depend on."""
     from bellief import __version__
 
-    versions = {}
+    versions: dict[str, str | None] = {}
     for package in PACKAGES:
         try:
             versions[package] = importlib.metadata.version(package)
@@ -63,7 +63,7 @@ def fingerprint() -> dict[str, Any]:
         "processor": _processor(),
         "xla_flags": os.environ.get("XLA_FLAGS", ""),
         "optimisations": not jax.config.read("jax_disable_most_optimizations"),
-        "x64": bool(jax.config.jax_enable_x64),
+        "x64": bool(jax.config.read("jax_enable_x64")),
     }
 
 

@@ -23,7 +23,8 @@ def dry_run(spec: Spec, folder: str | Path, workers: int | None = None) -> dict[
     setups, folder = expand(spec), Path(folder)
     missing = {cell.id for setup in setups for cell in setup.cells} - _finished(spec, folder, setups)
     workers = min(workers or cores(), max(1, len(missing)))
-    engine, rows, measured = Local(workers=1), [], {}
+    engine, rows = Local(workers=1), []
+    measured: dict[str, Costs] = {}
     try:
         for setup in setups:
             left = sum(cell.id in missing for cell in setup.cells)

@@ -1,4 +1,4 @@
-"""Reading a store: conditions, their curves as arrays, tables for pandas, and the same objects that `bellief.run` gives."""
+"""Reading a store: conditions, their curves as arrays, tables for pandas, results as `bellief.run` gives them."""
 
 import dataclasses
 import io
@@ -152,7 +152,7 @@ class SweepResults:
         for setup in self.ledger.setups:
             status = [self.ledger.status(cell.id) for cell in setup.cells]
             counts = {name: status.count(name) for name in ("finished", "started", "damaged", "pending")}
-            described = {"environment": setup.environment, "agent": setup.agent}
+            described: dict[str, Any] = {"environment": setup.environment, "agent": setup.agent}
             rows.append({**described, "steps": setup.steps, "runs": setup.runs, "cells": len(setup.cells), **counts})
         cells = len(self.ledger.cells)
         done = self.ledger.count("finished")

@@ -151,8 +151,9 @@ class Store:
     def check(self, cell: str) -> dict[str, Any] | None:
         """The record of a finished cell after every file was compared with it; nothing where it is not finished."""
         record = self.record(cell)
-        for table in record["files"] if record is not None else ():
-            self._read_checked(record, table)
+        if record is not None:
+            for table in record["files"]:
+                self._read_checked(record, table)
         return record
 
     def set_aside(self, cell: str, reason: str) -> Path:

@@ -1,4 +1,4 @@
-"""Computing one cell, from the beginning or from a checkpoint. Engines differ in where this runs, not in what it does."""
+"""Computing one cell, from the beginning or from a checkpoint. Engines differ in where this runs, not in what it is."""
 
 import contextlib
 import time

@@ -1,7 +1,7 @@
 """Where cells are computed: `local` on this machine, `ray` on a cluster.
 
-An engine takes cells and yields what happens to them, as plain data: `begin`, `progress`, `restarted`, `lost`, `finished`,
-`failed`, `stopped`, and `full` or `unwritable` where a file could not be written.
+An engine takes cells and yields what happens to them, as plain data: `begin`, `progress`, `restarted`, `lost`,
+`finished`, `failed`, `stopped`, and `full` or `unwritable` where a file could not be written.
 """
 
 import threading
