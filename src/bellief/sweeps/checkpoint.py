@@ -70,17 +70,7 @@ def decode(content: bytes, cell: str, template: Any) -> tuple[Snapshot, Collecto
             raise CheckpointError(f"it was written by Bellief {header['bellief']}")
         snapshot = Snapshot(int(header["event"]), _runs(header, arrays, template), _part(arrays, "host."))
         return snapshot, Collector.from_arrays(_part(arrays, "gathered.")), header["made"]
-    # Whatever NumPy, zip and JSON may say about bytes that are not what they should be.
-    except (
-        ValueError,
-        KeyError,
-        EOFError,
-        AttributeError,
-        TypeError,
-        zipfile.BadZipFile,
-        zlib.error,
-        OSError,
-    ) as error:
+    except _UNREADABLE as error:
         raise CheckpointError("it is damaged") from error
 
 
