@@ -147,7 +147,7 @@ def test_config_that_is_none(filled, content):
 
 
 def test_folders_that_are_no_stores(tmp_path, tiny):
-    with pytest.raises(UserError, match="has no config.yaml"):
+    with pytest.raises(UserError, match=r"has no config\.yaml"):
         Store(tmp_path / "none")
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.png").write_text("")
@@ -159,7 +159,7 @@ def test_folders_that_are_no_stores(tmp_path, tiny):
 
 
 def test_another_sweep_of_the_same_name(filled, tiny):
-    with pytest.raises(UserError, match="another sweep .it differs in 'steps'"):
+    with pytest.raises(UserError, match=r"another sweep .it differs in 'steps'"):
         Store.create(filled.folder, tiny.model_copy(update={"steps": 61}))
 
 
