@@ -189,7 +189,7 @@ class TensorBoard:
             self.writers[cell].add_text("cell", _name(event))
         steps = event.get("step", event.get("steps"))
         if steps is not None:
-            self.writers[cell].add_scalar("reward per step", event["reward"], steps)
+            self.writers[cell].add_scalar("reward_per_step", event["reward"], steps)
         if event["kind"] == "finished":
             self.writers.pop(cell).close()
 
