@@ -100,7 +100,7 @@ for line in sweep.stdout:
         cluster.remove_node(second, allow_graceful=False)
         killed = True
 code = sweep.wait()
-nodes = len(cluster.list_all_nodes)
+nodes = len(cluster.list_all_nodes())
 cluster.shutdown()
 print("RESULT", json.dumps({"code": code, "kinds": kinds, "killed": killed, "nodes": nodes}))
 """

@@ -1,9 +1,14 @@
 """Descriptions of sweeps: what is accepted, what is refused and how, and that a description can do no harm."""
 
+import json
+import re
+from pathlib import Path
+
 import pytest
 import yaml
 
 from bellief.errors import UserError
+from bellief.sweeps.cells import expand
 from bellief.sweeps.spec import Spec, build_spec, json_schema, load_spec
 
 BASE = """
@@ -141,3 +146,14 @@ def test_schema_documents_every_field():
         for field in model["properties"].values():
             assert field["description"]
     assert {"type": "string"} in schema["properties"]["agents"]["items"]["anyOf"]
+
+
+def test_published_schema_is_up_to_date():
+    published = Path(__file__).parents[2] / "docs" / "sweep.schema.json"
+    assert json.loads(published.read_text()) == json_schema(), "run: bellief store schema > docs/sweep.schema.json"
+
+
+def test_every_description_in_the_guide_is_right(load):
+    guide = (Path(__file__).parents[2] / "docs" / "guides" / "sweeps.md").read_text()
+    (described,) = re.findall(r"```yaml\n(.*?)```", guide, flags=re.DOTALL)
+    assert len(expand(load(described))) == 16

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from bellief.errors import UserError
 
@@ -22,7 +22,7 @@ def show_sweep(as_json: bool, quiet: bool, tensorboard: Path | None) -> Iterator
     listeners: list[Callable[[Event], None]] = []
     with contextlib.ExitStack() as stack:
         if as_json:
-            listeners.append(_json_line)
+            listeners.append(JsonLines(sys.stdout))
         elif not quiet and sys.stderr.isatty():
             listeners.append(stack.enter_context(_live_table()))
         else:
@@ -37,10 +37,17 @@ def show_sweep(as_json: bool, quiet: bool, tensorboard: Path | None) -> Iterator
         yield tell
 
 
-def _json_line(event: Event) -> None:
-    hidden = ("made", "mine", "done")
-    sys.stdout.write(json.dumps({key: value for key, value in event.items() if key not in hidden}) + "\n")
-    sys.stdout.flush()
+class JsonLines:
+    """One event a line, on the standard output there was in the beginning."""
+
+    def __init__(self, stream: TextIO):
+        self.stream = stream
+
+    def __call__(self, event: Event) -> None:
+        """One event, without what only the displays need."""
+        told = {key: value for key, value in event.items() if key not in ("made", "mine", "done")}
+        self.stream.write(json.dumps(told) + "\n")
+        self.stream.flush()
 
 
 class State:

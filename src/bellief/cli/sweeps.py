@@ -1,6 +1,8 @@
 """`bellief sweep`, `bellief resume` and `bellief store`."""
 
+import contextlib
 import errno
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -136,7 +138,11 @@ def _run(
     from bellief.sweeps.sweep import run_sweep
 
     again = f"'bellief resume {folder}'"
-    with show_sweep(json, quiet, folder / "tensorboard" if tensorboard else None) as tell:
+    with contextlib.ExitStack() as stack:
+        tell = stack.enter_context(show_sweep(json, quiet, folder / "tensorboard" if tensorboard else None))
+        if engine == "ray":  # which prints on standard output, whatever it is told
+            nowhere = stack.enter_context(open(os.devnull, "w"))
+            stack.enter_context(contextlib.redirect_stdout(nowhere))
         try:
             summary = run_sweep(
                 spec, folder, engine=lambda: _engine(engine, address, workers), shard=shard, every=every, listen=tell

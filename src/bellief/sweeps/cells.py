@@ -85,7 +85,7 @@ def expand(spec: Spec) -> list[Setup]:
     setups = []
     for environment, agent in itertools.product(environments, agents):
         only = agent.entry.only
-        if only is not None and environment.label not in only and environment.entry.name not in only:
+        if only is not None and not set(only) & _called(environment):
             continue
         _check_pair(environment, agent)
         setups.append(_setup(spec, environment, agent))
@@ -186,13 +186,18 @@ def _check_pair(environment: _Choice, agent: _Choice) -> None:
         )
 
 
+def _called(environment: _Choice) -> set[str]:
+    """What `only` may call an environment: its label, or that of the whole entry where a grid makes several of it."""
+    return {environment.label, environment.entry.label or environment.entry.name}
+
+
 def _check_labels(spec: Spec, environments: list[_Choice], agents: list[_Choice]) -> None:
     for kind, choices in (("environment", environments), ("agent", agents)):
         labels = [choice.label for choice in choices]
         twice = next((label for label in labels if labels.count(label) > 1), None)
         if twice is not None:
             raise UserError(f"Two {kind}s of the sweep are called '{twice}'; give each a label of its own.")
-    known = {choice.label for choice in environments} | {choice.entry.name for choice in environments}
+    known = set().union(*(_called(choice) for choice in environments))
     for entry in spec.agents:
         for name in entry.only or []:
             if name not in known:
