@@ -11,6 +11,10 @@ FAILED, MISTAKE, INTERRUPTED = 1, 2, 130
 _WRONG_PLACE = {errno.EACCES, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR, errno.EPERM}
 
 
+# Whether --debug was given; processes that are started then show what they say.
+debugging = False
+
+
 class OptionError(Exception):
     """An option's value cannot be used; the message names the option.
 

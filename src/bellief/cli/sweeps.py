@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bellief.cli import show
+from bellief.cli import failures, show
 from bellief.cli.failures import Unfinished
 from bellief.cli.options import between, whole
 from bellief.errors import UserError
@@ -179,7 +179,7 @@ def _engine(name: str, address: str | None, workers: int | None) -> Any:
         return Ray(address, workers)
     from bellief.sweeps.engines.local import Local
 
-    return Local(workers)
+    return Local(workers, debug=failures.debugging)
 
 
 def _print_estimate(document: dict[str, Any]) -> None:

@@ -137,6 +137,9 @@ def _compute(
     """Let the engine work; returns the trouble that ended it, if a file could not be written."""
     trouble: Event | None = None
     for event in engine.run(missing, job):
+        if event["kind"] == "note":
+            listen(event)
+            continue
         cell, kind = event["cell"], event["kind"]
         if kind in ("full", "unwritable"):
             trouble = trouble or event

@@ -11,6 +11,7 @@ import resource
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from queue import SimpleQueue
 from typing import Any, TextIO
@@ -89,8 +90,7 @@ def _obey(order: dict[str, Any], mailbox: Mailbox) -> Iterator[dict[str, Any]]:
     except MemoryError:
         yield {"kind": "failed", "reason": "there is not enough memory for it"}
     except Exception as error:
-        if order.get("debug"):
-            raise
+        traceback.print_exc()  # heard with --debug only
         memory = "RESOURCE_EXHAUSTED" in str(error)
         reason = "there is not enough memory for it" if memory else f"{type(error).__name__}: {error}"
         yield {"kind": "failed", "reason": " ".join(reason.split())}

@@ -1,7 +1,7 @@
 """Where cells are computed: `local` on this machine, `ray` on a cluster.
 
 An engine takes cells and yields what happens to them, as plain data: `begin`, `progress`, `restarted`, `lost`,
-`finished`, `failed`, `stopped`, and `full` or `unwritable` where a file could not be written.
+`finished`, `failed`, `stopped`, `note`, and `full` or `unwritable` where a file could not be written.
 """
 
 import threading
@@ -15,6 +15,11 @@ from bellief.sweeps.store import Store
 RETRIES = 3
 
 Event = dict[str, Any]
+
+STOPPING = {
+    "kind": "note",
+    "text": "Stopping: each process finishes its segment and saves; another Ctrl-C ends at once.",
+}
 
 
 class Job(NamedTuple):

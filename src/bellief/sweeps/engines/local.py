@@ -13,7 +13,7 @@ from typing import Any
 
 from bellief.errors import UserError
 from bellief.sweeps.cells import Cell
-from bellief.sweeps.engines import RETRIES, Event, Job, settings_of
+from bellief.sweeps.engines import RETRIES, STOPPING, Event, Job, settings_of
 from bellief.sweeps.machine import cores, worker_flags
 
 # Seconds for a worker to import JAX and say hello, and to end when asked to.
@@ -100,6 +100,7 @@ class Local:
                 stopping, waiting = True, []
                 for worker in self.workers.values():
                     worker.send(kind="stop")
+                yield STOPPING
                 continue
             number, event = self._next()
             if event["kind"] == "none":
@@ -162,7 +163,6 @@ class Local:
             settings=worker.settings,
             folder=str(job.store.folder.absolute()),
             every=job.every,
-            debug=self.debug,
         )
         return {"kind": "begin", "cell": cell.id}
 

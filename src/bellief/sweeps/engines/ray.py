@@ -12,7 +12,7 @@ from typing import Any
 
 from bellief.errors import UserError
 from bellief.sweeps.cells import Cell
-from bellief.sweeps.engines import RETRIES, Event, Job, settings_of
+from bellief.sweeps.engines import RETRIES, STOPPING, Event, Job, settings_of
 from bellief.sweeps.machine import cores, software, worker_flags
 from bellief.sweeps.store import Store
 
@@ -68,6 +68,7 @@ class Ray:
                 told = True
                 waiting.clear()
                 self.ray.get(self.control.stop.remote())
+                yield STOPPING
             while waiting and len(running) < self._slots():
                 cell = waiting.popleft()
                 running[self._submit(cell, job)] = cell
