@@ -161,7 +161,7 @@ cp -r out/tiny copy
 
 
 @pytest.mark.skipif(not CAN_MOUNT, reason="this system does not let us mount a small disk")
-@pytest.mark.parametrize("size", ["112k", pytest.param("148k", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", ["112k", pytest.param("80k", marks=pytest.mark.slow)])
 def test_a_disk_that_fills(program, study, tmp_path, uninterrupted, size):
     (tmp_path / "out").mkdir(exist_ok=True)
     script = FULL_DISK.format(size=size)

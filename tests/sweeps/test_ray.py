@@ -138,7 +138,7 @@ def test_an_interrupt_saves(program, write_spec, tmp_path):
     process = program.start("sweep", study, *OPTIONS, "--workers", "1")
     while '"kind": "progress"' not in process.stdout.readline():
         assert process.poll() is None
-    os.kill(process.pid, signal.SIGINT)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     _, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
     assert "continue with 'bellief resume out/tiny'" in err

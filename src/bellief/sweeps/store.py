@@ -22,7 +22,7 @@ from typing import Any
 import yaml
 
 from bellief.errors import UserError
-from bellief.files import PART, write_whole
+from bellief.files import PART, sync_folder, write_whole
 from bellief.sweeps.cells import Cell, canonical, cell_id
 from bellief.sweeps.machine import software
 from bellief.sweeps.spec import Spec, build_spec, parse_yaml
@@ -104,7 +104,8 @@ class Store:
     def commit(self, cell: Cell, tables: dict[str, bytes], content: str, **facts: Any) -> dict[str, Any]:
         """Write a finished cell: first its tables, then the record, which is what makes it finished."""
         for name, table in tables.items():
-            write_whole(self.table_path(cell.id, name), table)
+            write_whole(self.table_path(cell.id, name), table, sync=False)
+        sync_folder(self.folder / "metrics")
         files = {name: {"sha256": _sha(table), "bytes": len(table)} for name, table in tables.items()}
         record = {
             "format": FORMAT,
