@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.conftest import contents
+from bellief.sweeps.engines import local
+from bellief.sweeps.spec import build_spec
+from bellief.sweeps.sweep import run_sweep
+from sweeps.conftest import TINY, contents
 
 # Three cells; checkpoints after every segment.
 STUDY = {"steps": 400, "runs": 30}
@@ -216,3 +219,41 @@ def test_a_folder_without_rights(program, study, tmp_path):
         assert result.code == 2
     assert "out/tiny cannot be read or written" in result.err
     assert result.err.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_workers_are_replaced_and_survive_nothing(tmp_path, monkeypatch, finished):
+    """A worker that has compiled enough is replaced; one that is killed has its cell given to another."""
+    monkeypatch.setattr(local, "PROGRAMS", 1)
+    agents = [{"name": "q-learning", "grid": {"discount": [0.99, 0.9]}}]
+    engine, events = local.Local(workers=1), []
+
+    def listen(event):
+        events.append(event["kind"])
+        if event["kind"] == "begin" and events.count("begin") == 2:
+            next(iter(engine.workers.values())).process.kill()
+
+    spec = build_spec(TINY | {"agents": agents, "runs": 20}, "test")
+    summary = run_sweep(spec, tmp_path / "a", engine=lambda: engine, listen=listen)
+    assert (summary.finished, summary.failed) == (4, {})
+    assert events.count("lost") == 1
+    assert engine.started == 3
+    assert engine.workers == {}
+
+
+@pytest.mark.slow
+def test_a_cell_lost_while_the_others_are_idle(tmp_path):
+    """Of two workers one has nothing left to do when the other is killed."""
+    engine, begun = local.Local(workers=2), []
+
+    def listen(event):
+        if event["kind"] == "begin":
+            begun.append(event["cell"])
+        if event["kind"] == "finished" and len(begun) == 2:
+            busy = [worker for worker in engine.workers.values() if worker.cell and worker.cell.id != event["cell"]]
+            for worker in busy:
+                worker.process.kill()
+
+    spec = build_spec(TINY | {"steps": 4000, "agents": ["q-learning", "psrl"], "runs": 10}, "test")
+    assert run_sweep(spec, tmp_path / "a", engine=lambda: engine, listen=listen).finished == 2
+    assert len(begun) == 3

@@ -14,6 +14,9 @@ from bellief.sweeps.store import Store
 # A cell whose worker dies is given to another so many times.
 RETRIES = 3
 
+# Programs that a process compiles before another takes its place: each leaves a few megabytes behind.
+PROGRAMS = 50
+
 Event = dict[str, Any]
 
 STOPPING = {

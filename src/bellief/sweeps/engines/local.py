@@ -13,7 +13,7 @@ from typing import Any
 
 from bellief.errors import UserError
 from bellief.sweeps.cells import Cell
-from bellief.sweeps.engines import RETRIES, STOPPING, Event, Job, settings_of
+from bellief.sweeps.engines import PROGRAMS, RETRIES, STOPPING, Event, Job, settings_of
 from bellief.sweeps.machine import cores, worker_flags
 
 # Seconds for a worker to import JAX and say hello, and to end when asked to.
@@ -28,6 +28,7 @@ class Worker:
         self.cell: Cell | None = None
         self.settings: str | None = None
         self.backend: str | None = None
+        self.programs = 0
         environment = os.environ | {"XLA_FLAGS": worker_flags()}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "bellief.sweeps.worker"],
@@ -40,9 +41,10 @@ class Worker:
 
     def _listen(self, news: "queue.Queue[tuple[int, Event]]") -> None:
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            with contextlib.suppress(ValueError):
-                news.put((self.number, json.loads(line)))
+        with self.process.stdout as lines:
+            for line in lines:
+                with contextlib.suppress(ValueError):
+                    news.put((self.number, json.loads(line)))
         news.put((self.number, {"kind": "gone", "code": self.process.wait()}))
 
     def send(self, **message: Any) -> None:
@@ -103,18 +105,18 @@ class Local:
                 yield STOPPING
                 continue
             number, event = self._next()
-            if event["kind"] == "none":
+            if number not in self.workers:  # nobody, or the last word of one that was replaced
                 continue
             worker = self.workers[number]
             if event["kind"] == "gone":
-                lost = worker.cell
                 del self.workers[number]
-                if lost is not None:
-                    tries[lost.id] += 1
-                    yield self._lost(lost, event["code"], tries[lost.id], waiting, stopping)
+                worker.end()
+                if worker.cell is not None:
+                    tries[worker.cell.id] += 1
+                    yield self._lost(worker.cell, event["code"], tries[worker.cell.id], waiting, stopping)
                 elif worker.backend is None:
                     raise UserError(_cannot_start(event["code"]))
-                if waiting and not self.workers:
+                if waiting:  # in its place, even where others are left: they may be idle, and would not ask again
                     self._start()
                 continue
             if event["kind"] == "hello":
@@ -125,7 +127,11 @@ class Local:
             if event["kind"] not in ("progress", "restarted"):
                 worker.cell = None
                 if waiting and not job.stop.is_set():
-                    yield self._give(worker, waiting, job)
+                    place = self._choose(worker, waiting)
+                    if worker.programs >= PROGRAMS and settings_of(waiting[place]) != worker.settings:
+                        self._replace(worker)
+                    else:
+                        yield self._give(worker, waiting.pop(place), job)
 
     def _next(self) -> tuple[int, Event]:
         try:
@@ -148,13 +154,21 @@ class Local:
             return {"kind": "lost", "cell": cell.id, "reason": f"its process ended ({how})"}
         return {"kind": "failed", "cell": cell.id, "reason": f"its process ended {tries} times ({how})"}
 
-    def _give(self, worker: Worker, waiting: list[Cell], job: Job) -> Event:
+    def _replace(self, worker: Worker) -> None:
+        del self.workers[worker.number]
+        worker.end()
+        self._start()
+
+    def _choose(self, worker: Worker, waiting: list[Cell]) -> int:
         """The next cell, if possible one that needs no new compilation, else one that no other worker compiles."""
         busy = {other.settings for other in self.workers.values() if other is not worker}
         keys = [settings_of(cell) for cell in waiting[:200]]
         own = [place for place, key in enumerate(keys) if key == worker.settings]
         free = [place for place, key in enumerate(keys) if key not in busy]
-        cell = waiting.pop((own or free or [0])[0])
+        return (own or free or [0])[0]
+
+    def _give(self, worker: Worker, cell: Cell, job: Job) -> Event:
+        worker.programs += settings_of(cell) != worker.settings
         worker.cell, worker.settings = cell, settings_of(cell)
         worker.send(
             kind="compute",
