@@ -11,7 +11,7 @@ import bellief
 from cli.conftest import RUN, assert_one_sentence
 
 SOURCE = Path(bellief.__file__).parents[1]
-SLOW_IMPORTS = ("jax", "matplotlib", "pandas", "scipy")
+SLOW_IMPORTS = ("jax", "matplotlib", "pandas", "pyarrow", "ray", "scipy", "yaml")
 
 
 def start(*arguments, stdout=subprocess.PIPE, unbuffered=""):
@@ -21,7 +21,7 @@ def start(*arguments, stdout=subprocess.PIPE, unbuffered=""):
     return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, env=environment)
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["evaluate", "--help"], ["run", "--help"], ["list", "envs"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["evaluate", "--help"], ["sweep", "--help"], ["list", "envs"]])
 def test_what_needs_no_numbers_imports_nothing_slow(arguments):
     program = f"""
 import sys

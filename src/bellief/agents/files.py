@@ -51,18 +51,18 @@ def save_agent(path: str | Path, agent: Any, config: Any, spaces: Spaces, state:
     """
     name = agent if isinstance(agent, str) else _own_name(agent)
     module = find(AGENTS, "agent", agent).load() if isinstance(agent, str) else agent
-    leaves = _named_leaves(state)
-    _check_fit(_template(module, config, spaces), leaves, f"The state does not belong to agent '{name}' in this")
+    leaves = named_leaves(state)
+    check_fit(_template(module, config, spaces), leaves, f"The state does not belong to agent '{name}' in this")
     header = {
         "kind": _KIND,
         "format": FORMAT,
         "bellief": _version(),
         "agent": name,
-        "config": _encode_config(config, name),
+        "config": encode_config(config, name),
         "spaces": _encode(tuple(spaces), "spaces"),
         "leaves": [{"name": leaf, "shape": list(array.shape), "dtype": str(array.dtype)} for leaf, array in leaves],
     }
-    arrays = {leaf: _to_numpy(array) for leaf, array in leaves}
+    arrays = {leaf: to_numpy(array) for leaf, array in leaves}
     arrays[_HEADER] = np.frombuffer(json.dumps(header, allow_nan=False).encode(), np.uint8)
     content = io.BytesIO()
     np.savez(content, allow_pickle=False, **arrays)
@@ -79,12 +79,12 @@ def load_agent(path: str | Path, agent: Any = None) -> SavedAgent:
     header, arrays = _read(Path(path))
     name = header["agent"]
     module = agent if agent is not None else find(AGENTS, "agent", name).load()
-    config = _decode_config(header["config"], module.Config, f"{path} cannot be used with agent '{name}'")
+    config = decode_config(header["config"], module.Config, f"{path} cannot be used with agent '{name}'")
     spaces = Spaces(*header["spaces"])
     template = _template(module, config, spaces)
     saved = [(leaf["name"], _Shape(tuple(leaf["shape"]), leaf["dtype"])) for leaf in header["leaves"]]
-    _check_fit(template, saved, f"{path} does not fit agent '{name}' of this")
-    leaves = [_from_numpy(arrays[leaf], wanted, f"{path} is damaged") for leaf, wanted in _named_leaves(template)]
+    check_fit(template, saved, f"{path} does not fit agent '{name}' of this")
+    leaves = [from_numpy(arrays[leaf], wanted, f"{path} is damaged") for leaf, wanted in named_leaves(template)]
     return SavedAgent(module, config, spaces, jax.tree.unflatten(jax.tree.structure(template), leaves))
 
 
@@ -108,12 +108,14 @@ def _template(module: Any, config: Any, spaces: Spaces) -> Any:
     return jax.eval_shape(lambda key: module.init(key, config, spaces), jax.random.key(0))
 
 
-def _named_leaves(state: Any) -> list[tuple[str, Any]]:
+def named_leaves(state: Any) -> list[tuple[str, Any]]:
+    """The arrays of a state with the names they have in files."""
     return [("state" + jax.tree_util.keystr(path), leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(state)]
 
 
-def _check_fit(template: Any, leaves: list[tuple[str, Any]], complaint: str) -> None:
-    wanted = _named_leaves(template)
+def check_fit(template: Any, leaves: list[tuple[str, Any]], complaint: str) -> None:
+    """`UserError`, beginning with the complaint, where names, shapes or dtypes are not those of the template."""
+    wanted = named_leaves(template)
     for (name, leaf), (other, found) in zip(wanted, leaves, strict=False):
         expected, actual = (
             f"{one} {two.dtype}{list(two.shape)}" if hasattr(two, "dtype") else f"{one} {type(two).__name__}"
@@ -129,13 +131,15 @@ def _is_key(array: Any) -> bool:
     return jnp.issubdtype(array.dtype, jax.dtypes.prng_key)
 
 
-def _to_numpy(array: Any) -> np.ndarray:
+def to_numpy(array: Any) -> np.ndarray:
+    """An array as NumPy's files can hold it; keys and rare dtypes as whole numbers."""
     plain = np.asarray(jax.random.key_data(array) if _is_key(array) else array)
     # NumPy's files know no bfloat16 and the like; their bits travel as whole numbers.
     return plain if plain.dtype.kind in "biufc" else plain.view(f"u{plain.dtype.itemsize}")
 
 
-def _from_numpy(array: np.ndarray, wanted: Any, complaint: str) -> jax.Array:
+def from_numpy(array: np.ndarray, wanted: Any, complaint: str) -> jax.Array:
+    """What `to_numpy` was given, which must have had the shape and dtype of `wanted`."""
     try:
         if _is_key(wanted):
             restored = jax.random.wrap_key_data(jnp.asarray(array), impl=wanted.dtype._impl.name)
@@ -172,9 +176,10 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         raise UserError(foreign) from error
 
 
-def _encode_config(config: Any, agent: str) -> dict[str, Any]:
+def encode_config(config: Any, agent: str) -> dict[str, Any]:
+    """Settings as JSON data; `UserError` where they would not come back the same."""
     encoded = {field.name: _encode(getattr(config, field.name), field.name) for field in dataclasses.fields(config)}
-    again = _decode_config(encoded, type(config), f"The settings of agent '{agent}' cannot be saved")
+    again = decode_config(encoded, type(config), f"The settings of agent '{agent}' cannot be saved")
     for field in dataclasses.fields(config):
         if getattr(again, field.name) != getattr(config, field.name):
             raise UserError(f"The setting '{field.name}' of agent '{agent}' cannot be saved: it would not come back.")
@@ -198,7 +203,8 @@ def _encode(value: Any, name: str) -> Any:
     )
 
 
-def _decode_config(encoded: dict[str, Any], config_type: type, complaint: str) -> Any:
+def decode_config(encoded: dict[str, Any], config_type: type, complaint: str) -> Any:
+    """Settings from JSON data; `UserError`, beginning with the complaint, where they do not fit."""
     try:
         hints = typing.get_type_hints(config_type)
         known = {field.name for field in dataclasses.fields(config_type)}
@@ -227,5 +233,5 @@ def _decode(value: Any, hint: Any) -> Any:
         return float(value["number"])
     for choice in choices:
         if dataclasses.is_dataclass(choice) and isinstance(choice, type):
-            return _decode_config(value["fields"], choice, f"The settings of {choice.__name__} do not fit")
+            return decode_config(value["fields"], choice, f"The settings of {choice.__name__} do not fit")
     raise TypeError("a setting with parts of its own needs a dataclass as its annotation")

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bellief.cli import show
+from bellief.cli import show, sweeps
 from bellief.cli.options import between, picture, split_settings, whole
 from bellief.cli.progress import progress
 from bellief.errors import UserError
@@ -18,6 +18,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+sweeps.register(app)
 
 SEEDS = 2**32 - 1
 LONGEST_RUN = 2**31 - 1

@@ -7,6 +7,7 @@ import traceback
 import warnings
 from collections.abc import Sequence
 
+from bellief.cli import failures
 from bellief.cli.failures import describe
 
 INTERRUPTED = 130
@@ -20,6 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Taken out here so that it may stand anywhere, also after a command's own options.
     debug = "--debug" in given
     given = [argument for argument in given if argument != "--debug"]
+    failures.debugging = debug
     try:
         with warnings.catch_warnings():
             if not debug:

@@ -11,11 +11,23 @@ FAILED, MISTAKE, INTERRUPTED = 1, 2, 130
 _WRONG_PLACE = {errno.EACCES, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR, errno.EPERM}
 
 
+# Whether --debug was given; processes that are started then show what they say.
+debugging = False
+
+
 class OptionError(Exception):
     """An option's value cannot be used; the message names the option.
 
     Not a `ValueError`, which typer would catch and put into its own words.
     """
+
+
+class Unfinished(Exception):
+    """Something ended before it was done; the sentence says how to go on."""
+
+    def __init__(self, sentence: str, code: int):
+        super().__init__(sentence)
+        self.code = code
 
 
 def describe(error: BaseException) -> tuple[str, int]:
@@ -27,6 +39,8 @@ def describe(error: BaseException) -> tuple[str, int]:
 def _describe(error: BaseException) -> tuple[str, int]:
     if isinstance(error, UserError | OptionError):
         return str(error), MISTAKE
+    if isinstance(error, Unfinished):
+        return str(error), error.code
     if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
         return "Interrupted.", INTERRUPTED
     # By attribute, because typer brings its own copy of click's exceptions in some versions and not in others.

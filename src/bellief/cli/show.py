@@ -29,7 +29,7 @@ def print_lines(*lines: str) -> None:
 def print_posterior(document: dict[str, Any], policy: str) -> None:
     """The start value, the value of each state, and what the reader should know."""
     low, high = (f"{(1 + side * document['level']) / 2:.4g}" for side in (-1, 1))
-    table = _table("state", "mean", "sd", f"quantile {low}", f"quantile {high}")
+    table = make_table("state", "mean", "sd", f"quantile {low}", f"quantile {high}")
     table.add_row("start", *_cells(document["start"], "low", "high"), end_section=True, style="bold")
     rows = document["per_state"]
     for row in rows[:LONGEST_TABLE]:
@@ -38,7 +38,7 @@ def print_posterior(document: dict[str, Any], policy: str) -> None:
         f"Value of policy {policy}, discount {document['discount']:g}, method {document['method']}",
         f"{document['transitions']} transitions, {document['states']} states, {document['actions']} actions",
     )
-    _print_table(table)
+    print_table(table)
     if len(rows) > LONGEST_TABLE:
         print_lines(f"and {len(rows) - LONGEST_TABLE} more states (--json shows all)")
     print_lines(*(f"Note: {warning}" for warning in document["diagnostics"]["warnings"]))
@@ -46,7 +46,7 @@ def print_posterior(document: dict[str, Any], policy: str) -> None:
 
 def print_run(document: dict[str, Any]) -> None:
     """The three summaries of a run."""
-    table = _table("reward per step", "mean", "se", "5%", "95%")
+    table = make_table("reward per step", "mean", "se", "5%", "95%")
     table.add_row("whole run", *_cells(document["average_reward"], "p05", "p95", spread="se"))
     table.add_row("last tenth", *_cells(document["final_average_reward"], "p05", "p95", spread="se"))
     if document["final_policy_gain"] is not None:
@@ -57,19 +57,19 @@ def print_run(document: dict[str, Any]) -> None:
             table.add_row(f"{title}, last tenth", *_cells(episodes[name], "p05", "p95", spread="se"))
     runs = "1 run" if document["runs"] == 1 else f"{document['runs']} runs"
     print_lines(f"{document['agent']} in {document['env']}, {runs} of {document['steps']} steps")
-    _print_table(table)
+    print_table(table)
     print_lines(f"{document['updates']} plans in each run; {document['seconds']:.1f} seconds")
 
 
 def print_comparison(document: dict[str, Any]) -> None:
     """One row per agent: final reward, difference to the first agent, chance to beat it, regret."""
-    table = _table("agent", "reward, last tenth", "middle half", "difference", "beats it", "regret")
+    table = make_table("agent", "reward, last tenth", "middle half", "difference", "beats it", "regret")
     for entry in document["agents"]:
         names = ("final_average_reward", "interquartile_mean", "difference", "probability_of_improvement", "regret")
         table.add_row(entry["agent"], *(_interval(entry.get(name)) for name in names))
     runs = "1 run" if document["runs"] == 1 else f"{document['runs']} runs"
     print_lines(f"{document['env']}, {runs} of {document['steps']} steps; 95% bootstrap intervals over runs")
-    _print_table(table)
+    print_table(table)
     optimum = "" if document["optimum"] is None else f" The best long-run reward per step is {document['optimum']:.5g}."
     print_lines(
         f"Differences are to {document['baseline']}, run by run on the same luck; regret is that of the whole run."
@@ -83,11 +83,11 @@ def _interval(estimate: dict[str, float] | None) -> str:
 
 def print_entries(title: str, entries: list[dict[str, str]]) -> None:
     """Names with what they are."""
-    table = _table(title, "what it is")
+    table = make_table(title, "what it is")
     table.columns[1].justify = "left"
     for entry in entries:
         table.add_row(entry["name"], entry["summary"])
-    _print_table(table)
+    print_table(table)
 
 
 def write_picture(axes: Any, path: Path) -> None:
@@ -99,7 +99,8 @@ def write_picture(axes: Any, path: Path) -> None:
     write_whole(path, content.getvalue())
 
 
-def _table(first: str, *others: str) -> "Table":
+def make_table(first: str, *others: str) -> "Table":
+    """An empty table; all columns but the first are aligned to the right."""
     from rich import box
     from rich.table import Table
 
@@ -110,7 +111,8 @@ def _table(first: str, *others: str) -> "Table":
     return table
 
 
-def _print_table(table: "Table") -> None:
+def print_table(table: "Table") -> None:
+    """Show a table."""
     from rich.console import Console
 
     Console().print(table)

@@ -64,6 +64,18 @@ class Plan(NamedTuple):
     info: Any
 
 
+class Snapshot(NamedTuple):
+    """Where a chunk stands once everything due after `event` steps is done: enough to go on from, bit for bit.
+
+    `runs` lives on the device, and the next segment takes its arrays over: whoever wants to keep them copies them
+    before asking for more. `host` is what the loop keeps in ordinary memory.
+    """
+
+    event: int
+    runs: Any
+    host: dict[str, np.ndarray]
+
+
 def make_tables(outcomes: Outcomes, time_limit: int | None = None, dtype: jnp.dtype = jnp.float32) -> Tables:
     """Put an outcome table on the device.
 
@@ -191,17 +203,22 @@ def run_chunk(
     plan_steps: list[int],
     reading_steps: list[int],
     half_life: float,
-) -> Generator[Reading | Plan | Run]:
-    """Drive one chunk to the last reading step, yielding a `Plan` after each plan, a `Reading` at each reading step
-    and the final `Run` at the end. Steps are counted from 1; a plan at step t precedes the t-th action.
+    resume: Snapshot | None = None,
+) -> Generator[Reading | Plan | Snapshot | Run]:
+    """Drive one chunk to the last reading step, yielding a `Plan` after each plan, a `Reading` at each reading step,
+    a `Snapshot` after these, and the final `Run` at the end. Steps are counted from 1; a plan at step t precedes the
+    t-th action. With `resume`, what comes after that snapshot.
     """
     # In single precision the share of a new reward is exact to seven digits; one minus it, the decay, would not be.
     rate = np.float32(-np.expm1(-np.log(2) / half_life))
-    runs = _begin(keys, tables, agent=agent, config=config, spaces=spaces)
-    total = np.zeros(len(keys.agent))
-    done = 0
+    if resume is None:
+        first = _begin(keys, tables, agent=agent, config=config, spaces=spaces)
+        resume = Snapshot(-1, first, {"total": np.zeros(len(keys.agent))})
+    runs, total, done = resume.runs, resume.host["total"], max(resume.event, 0)
     plans, readings = set(plan_steps), set(reading_steps)
     for event in sorted({step - 1 for step in plans} | readings):
+        if event <= resume.event:
+            continue
         if event > done:
             runs, earned = _advance(
                 keys, tables, np.int32(done), np.int32(event), rate, runs, agent=agent, config=config
@@ -215,4 +232,10 @@ def run_chunk(
         if event + 1 in plans and event < max(readings):
             runs, info = _plan(keys, np.int32(event + 1), runs, agent=agent, config=config, spaces=spaces)
             yield Plan(event + 1, info)
+        yield Snapshot(event, runs, {"total": total})
     yield runs
+
+
+def run_shapes(keys: RunKeys, tables: Tables, agent: ModuleType, config: Any, spaces: Spaces) -> Run:
+    """Shapes and dtypes of a chunk's `Run`, to check a saved one against; nothing is computed."""
+    return jax.eval_shape(functools.partial(_begin, agent=agent, config=config, spaces=spaces), keys, tables)

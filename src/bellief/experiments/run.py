@@ -17,6 +17,7 @@ from bellief.agents.schedule import update_steps
 from bellief.envs import Environment, make
 from bellief.errors import UserError
 from bellief.experiments import loop, stepped
+from bellief.experiments.collect import Collector
 from bellief.experiments.results import RunResult, reading_steps
 from bellief.experiments.settings import build_config
 from bellief.mdp.bellman import long_run_average
@@ -67,26 +68,23 @@ def run(
         raise UserError(f"width must be at least 1, not {width}.")
     if not 0 <= seed < 2**32:
         raise UserError(f"seed must lie between 0 and {2**32 - 1}, not {seed}.")
-    world = _open(env, env_settings or {}, table, bins)
+    world = open_world(env, env_settings or {}, table, bins)
     module = find(AGENTS, "agent", agent).load()
-    config = build_config(module.Config, agent, settings or {})
-    if hasattr(module, "informed"):
-        if world.model is None:
-            raise UserError(f"Agent '{agent}' must be told the model, and '{world.name}' has none to tell.")
-        config = module.informed(config, world.model)
+    config = inform(module, build_config(module.Config, agent, settings or {}), agent, world)
     began = time.perf_counter()
     reading = sorted({*reading_steps(steps), *(step for step in readings if 0 < step <= steps)})
     plans = getattr(module, "plan_steps", update_steps)(steps)
     chunks = [range(first, first + width) for first in range(0, runs, width)]
     report = _Progress(progress, len(chunks) * len(plans))
 
-    def one_chunk(numbers: range) -> dict[str, Any]:
-        keys = jax.vmap(lambda number: loop.run_keys(seed, world.name, agent, number))(np.asarray(numbers))
+    def one_chunk(numbers: range) -> tuple[Collector, np.ndarray]:
+        keys = chunk_keys(seed, world.name, agent, numbers)
         # Closed at once where something fails, so that no environment stays open while an error is on its way.
         with contextlib.closing(
             world.run_chunk(keys, numbers, seed, module, config, plans, reading, half_life)
         ) as events:
-            return _collect(events, module, config, report)
+            gathered = _collect(events, report)
+        return gathered, gathered.policies(module, config)
 
     with jax.default_matmul_precision("highest"), ThreadPoolExecutor(_workers(len(chunks))) as pool:
         try:
@@ -99,7 +97,8 @@ def run(
             # The pool waits for its threads; without this an error would take effect when all chunks are done.
             report.stop()
             raise
-    policies = np.concatenate([part["policies"] for part in parts])[:runs]
+    gathered = [one for one, _ in parts]
+    policies = np.concatenate([ended for _, ended in parts])[:runs]
     return RunResult(
         env=world.name,
         agent=agent,
@@ -109,12 +108,12 @@ def run(
         settings=dataclasses.asdict(config),
         half_life=half_life,
         step=np.asarray(reading),
-        total=np.concatenate([part["total"] for part in parts])[:runs],
-        smoothed=np.concatenate([part["smoothed"] for part in parts])[:runs],
+        total=np.concatenate([one.total() for one in gathered])[:runs],
+        smoothed=np.concatenate([one.smoothed() for one in gathered])[:runs],
         policies=policies,
         gain=np.array([world.gain(policy) for policy in policies]),
-        episodes=_by_run([part["episodes"] for part in parts], width, runs) if world.real else None,
-        info=_by_run([part["info"] for part in parts], width, runs),
+        episodes=_by_run([one.episode_frame() for one in gathered], width, runs) if world.real else None,
+        info=_by_run([one.plan_frame() for one in gathered], width, runs),
         updates=len(plans),
         seconds=time.perf_counter() - began,
     )
@@ -133,11 +132,15 @@ class _Tabular:
         """Exact long-run reward per step; a time limit makes the process depend on more than the state."""
         return np.nan if self.environment.time_limit is not None else long_run_average(self.model, policy)
 
-    def run_chunk(self, keys, numbers, seed, module, config, plans, readings, half_life) -> Generator[Any]:
-        """The events of one chunk."""
+    def run_chunk(self, keys, numbers, seed, module, config, plans, readings, half_life, *resume) -> Generator[Any]:
+        """The events of one chunk, or those after a snapshot."""
         del numbers, seed
         spaces = self.environment.spaces()
-        return loop.run_chunk(keys, self.tables, module, config, spaces, plans, readings, half_life)
+        return loop.run_chunk(keys, self.tables, module, config, spaces, plans, readings, half_life, *resume)
+
+    def shapes(self, keys: loop.RunKeys, module: Any, config: Any) -> Any:
+        """Shapes and dtypes of a snapshot's `runs`."""
+        return loop.run_shapes(keys, self.tables, module, config, self.environment.spaces())
 
 
 class _Real:
@@ -170,20 +173,25 @@ class _Real:
 
         return stepped.Simulator(lambda seed: observation.encode(env.reset(seed=seed)[0]), step, env.close)
 
-    def run_chunk(self, keys, numbers, seed, module, config, plans, readings, half_life) -> Generator[Any]:
-        """The events of one chunk."""
+    def shapes(self, keys: loop.RunKeys, module: Any, config: Any) -> Any:
+        """Shapes and dtypes of a snapshot's `runs`."""
+        return stepped.run_shapes(keys, module, config, self.spaces)
+
+    def run_chunk(self, keys, numbers, seed, module, config, plans, readings, half_life, *resume) -> Generator[Any]:
+        """The events of one chunk, or those after a snapshot."""
         simulators = [self._simulator() for _ in numbers]
         seeds = [stepped.environment_seed(seed, self.name, number) for number in numbers]
         try:
             yield from stepped.run_chunk(
-                keys, simulators, seeds, module, config, self.spaces, plans, readings, half_life
+                keys, simulators, seeds, module, config, self.spaces, plans, readings, half_life, *resume
             )
         finally:
             for one in simulators:
                 one.close()
 
 
-def _open(env: str | Environment, parameters: dict[str, Any], table: bool, bins: int | None) -> _Tabular | _Real:
+def open_world(env: str | Environment, parameters: dict[str, Any], table: bool, bins: int | None) -> _Tabular | _Real:
+    """An environment and the loop that steps it: the one place that knows which loop belongs to which environment."""
     if isinstance(env, Environment) or not looks_like_gymnasium(env):
         if table or bins is not None:
             raise UserError("table and bins are for Gymnasium environments; leave them out for this one.")
@@ -195,6 +203,20 @@ def _open(env: str | Environment, parameters: dict[str, Any], table: bool, bins:
 
         return _Tabular(read_table(env, **parameters))
     return _Real(env, parameters, bins)
+
+
+def inform(module: Any, config: Any, agent: str, world: Any) -> Any:
+    """The settings an agent runs with: those of an agent that is told the model hold the model."""
+    if not hasattr(module, "informed"):
+        return config
+    if world.model is None:
+        raise UserError(f"Agent '{agent}' must be told the model, and '{world.name}' has none to tell.")
+    return module.informed(config, world.model)
+
+
+def chunk_keys(seed: int, environment: str, agent: str, numbers: range) -> loop.RunKeys:
+    """The keys of the runs of one chunk."""
+    return jax.vmap(lambda number: loop.run_keys(seed, environment, agent, number))(np.asarray(numbers))
 
 
 def _by_run(frames: list[pd.DataFrame], width: int, runs: int) -> pd.DataFrame:
@@ -232,42 +254,11 @@ class _Progress:
                 self.callback(self.done / self.total)
 
 
-def _collect(events, module, config, report: _Progress) -> dict[str, Any]:
-    """Gather one chunk's events; of the plans, ever fewer are kept as they grow in number."""
-    readings: list[loop.Reading] = []
-    frames: list[pd.DataFrame] = []
-    episodes: list[stepped.Episode] = []
-    number = 0
-    last: Any = None
+def _collect(events, report: _Progress) -> Collector:
+    """Gather one chunk's events."""
+    gathered = Collector()
     for event in events:
-        if isinstance(event, loop.Reading):
-            readings.append(event)
-        elif isinstance(event, loop.Plan):
-            number += 1
-            # Early plans differ much, late ones little: keep the first 32, then ever fewer.
-            if number <= 32 or number % max(1, number // 32) == 0:
-                frames.append(_info_frame(event))
+        gathered.add(event)
+        if isinstance(event, loop.Plan):
             report.tick()
-        elif isinstance(event, stepped.Episode):
-            episodes.append(event)
-        else:
-            last = event
-    return {
-        "total": np.stack([reading.total for reading in readings], axis=1),
-        "smoothed": np.stack([reading.smoothed for reading in readings], axis=1),
-        "policies": np.asarray(jax.vmap(lambda state: module.policy(config, state))(last.agent), dtype=np.float64),
-        "info": pd.concat(frames, ignore_index=True),
-        "episodes": pd.DataFrame(episodes, columns=stepped.Episode._fields),
-    }
-
-
-def _info_frame(plan: loop.Plan) -> pd.DataFrame:
-    """One row per run; fields with a value per state are averaged over states."""
-    columns = {}
-    for name, value in plan.info._asdict().items():
-        array = np.asarray(value, dtype=np.float64)
-        columns[name] = array.reshape(len(array), -1).mean(-1)
-    frame = pd.DataFrame(columns)
-    frame.insert(0, "step", plan.step)
-    frame.insert(0, "lane", np.arange(len(frame)))
-    return frame
+    return gathered

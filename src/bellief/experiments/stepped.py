@@ -1,6 +1,7 @@
 """The same loop around real Gymnasium environments, which are stepped in Python while the agents stay compiled.
 
-It yields the events of the compiled loop, and an `Episode` whenever one is over.
+It yields the events of the compiled loop, and an `Episode` whenever one is over. An environment's inner state cannot be
+saved, so a snapshot holds every action: to go on from it, fresh environments are led through the same actions.
 """
 
 import functools
@@ -13,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bellief.experiments.loop import ACT_STREAM, INIT_STREAM, PLAN_STREAM, Plan, Reading, Run, RunKeys
+from bellief.experiments.loop import ACT_STREAM, INIT_STREAM, PLAN_STREAM, Plan, Reading, Run, RunKeys, Snapshot
 from bellief.types import Spaces, Transition
 
 
@@ -33,6 +34,10 @@ class Simulator(NamedTuple):
     reset: Callable[[int | None], int]
     step: Callable[[int], tuple[int, float, bool, bool]]
     close: Callable[[], None]
+
+
+class ReplayError(RuntimeError):
+    """An environment did not repeat itself: same seed, same actions, other observations."""
 
 
 def environment_seed(seed: int, environment: str, run: int) -> int:
@@ -78,21 +83,31 @@ def run_chunk(
     plan_steps: list[int],
     reading_steps: list[int],
     half_life: float,
-) -> Generator[Reading | Plan | Run | Episode]:
-    """Drive one chunk of runs to the last reading step; a cut by a time limit begins a new episode but ends nothing."""
+    resume: Snapshot | None = None,
+) -> Generator[Reading | Plan | Snapshot | Run | Episode]:
+    """Drive one chunk of runs to the last reading step; a cut by a time limit begins a new episode but ends nothing.
+
+    With `resume`, only what comes after that snapshot is yielded.
+    """
     width, decay = len(simulators), 0.5 ** (1 / half_life)
-    states = _begin(keys, agent=agent, config=config, spaces=spaces)
+    states = _begin(keys, agent=agent, config=config, spaces=spaces) if resume is None else resume.runs
+    replayed = 0 if resume is None else resume.event
     observations = np.array([one.reset(seed) for one, seed in zip(simulators, seeds, strict=True)], dtype=np.int32)
     total, recent = np.zeros(width), np.zeros(width)
     length, earned = np.zeros(width, dtype=int), np.zeros(width)
     successors = _Successors(spaces)
     plans, readings = set(plan_steps), set(reading_steps)
+    history = np.zeros((max(readings), width), np.min_scalar_type(spaces.actions - 1))
+    if resume is not None:
+        history[:replayed] = resume.host["actions"]
     for step in range(1, max(readings) + 1):
-        if step in plans:
+        if step in plans and step > replayed:
             known = spaces._replace(support=successors.bound())
             states, info = _plan(keys, np.int32(step), states, agent=agent, config=config, spaces=known)
             yield Plan(step, info)
-        actions = np.asarray(_act(keys, np.int32(step - 1), states, observations, agent=agent, config=config))
+        if step > replayed:
+            history[step - 1] = _act(keys, np.int32(step - 1), states, observations, agent=agent, config=config)
+        actions = history[step - 1].astype(np.int32)
         results = [one.step(int(action)) for one, action in zip(simulators, actions, strict=True)]
         following = np.array([result[0] for result in results], dtype=np.int32)
         rewards = np.array([result[1] for result in results])
@@ -100,19 +115,30 @@ def run_chunk(
         over = ended | np.array([result[3] for result in results])
         seen: tuple[Any, ...] = (observations, actions, rewards.astype(np.float32), following, ended)
         transition = Transition(*seen)
-        states = _update(states, jax.tree.map(jnp.asarray, transition), agent=agent, config=config)
+        if step > replayed:
+            states = _update(states, jax.tree.map(jnp.asarray, transition), agent=agent, config=config)
         successors.add(transition)
         total, recent = total + rewards, decay * recent + (1 - decay) * rewards
         length, earned = length + 1, earned + rewards
         # A copy: the device may still be reading the successors when fresh starts are written below.
         observations = following.copy()
         for lane in np.flatnonzero(over):
-            yield Episode(int(lane), step, int(length[lane]), float(earned[lane]), bool(ended[lane]))
+            if step > replayed:
+                yield Episode(int(lane), step, int(length[lane]), float(earned[lane]), bool(ended[lane]))
             length[lane], earned[lane] = 0, 0.0
             observations[lane] = simulators[lane].reset(None)
-        if step in readings:
+        if resume is not None and step == replayed and not np.array_equal(observations, resume.host["observations"]):
+            raise ReplayError(f"after {step} steps the environment is not where it was")
+        if step in readings and step > replayed:
             yield Reading(step, total, recent / (1 - decay**step))
+        if (step in readings or step + 1 in plans) and step > replayed:
+            yield Snapshot(step, states, {"actions": history[:step], "observations": observations.copy()})
     yield Run(states, jnp.asarray(observations), jnp.asarray(length), jnp.asarray(recent))
+
+
+def run_shapes(keys: RunKeys, agent: ModuleType, config: Any, spaces: Spaces) -> Any:
+    """Shapes and dtypes of a chunk's agents, to check saved ones against; nothing is computed."""
+    return jax.eval_shape(functools.partial(_begin, agent=agent, config=config, spaces=spaces), keys)
 
 
 class _Successors:

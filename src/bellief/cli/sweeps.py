@@ -1,0 +1,269 @@
+"""`bellief sweep`, `bellief resume` and `bellief store`."""
+
+import contextlib
+import errno
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bellief.cli import failures, show
+from bellief.cli.failures import Unfinished
+from bellief.cli.options import between, whole
+from bellief.errors import UserError
+
+ENGINES = ("local", "ray")
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON events, one a line, on standard output.")]
+OneJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say only what goes wrong.")]
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", show_default=False, help="The sweep's folder.")]
+EngineName = Annotated[str, typer.Option("--engine", metavar="NAME", help="Where to compute: local or ray.")]
+Address = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="A Ray cluster: auto, or HOST:PORT; without it, Ray on this machine."),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(parser=whole("--workers", 1, 4096), metavar="N", help="Processes; without it one for each core."),
+]
+Shard = Annotated[
+    str | None, typer.Option(metavar="I/N", help="Compute part I of N only; the parts may run at the same time.")
+]
+Every = Annotated[
+    float,
+    typer.Option(
+        "--checkpoint-every",
+        parser=between("--checkpoint-every", -1e-9, float("inf")),
+        metavar="SECONDS",
+        help="Seconds between two checkpoints of a cell.",
+    ),
+]
+Board = Annotated[bool, typer.Option("--tensorboard", help="Write rewards for TensorBoard into FOLDER/tensorboard.")]
+
+store_app = typer.Typer(help="Look into a sweep's folder: ls, verify, export.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    app.command()(sweep)
+    app.command()(resume)
+    app.add_typer(store_app, name="store")
+
+
+def sweep(
+    spec: Annotated[str, typer.Argument(metavar="FILE", show_default=False, help="YAML file that describes it.")],
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Change the description: steps=1000, agents.psrl.runs=5; repeatable.",
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="The sweep's folder is made in here.")] = Path("runs"),
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the cells, with time and memory from a short trial; write nothing.")
+    ] = False,
+    shard: Shard = None,
+    engine: EngineName = "local",
+    address: Address = None,
+    workers: Workers = None,
+    every: Every = 30.0,
+    tensorboard: Board = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run every agent in every environment of a sweep, into a folder that survives being cut off."""
+    _check_engine(engine, address)
+    from bellief.sweeps.ledger import read_shard
+    from bellief.sweeps.spec import load_spec
+
+    part = None if shard is None else read_shard(shard)
+    described = load_spec(spec, changes)
+    folder = out / described.name
+    if dry_run:
+        from bellief.sweeps.plan import dry_run as estimate
+
+        document = estimate(described, folder, workers)
+        if json:
+            show.print_json(document)
+        else:
+            _print_estimate(document)
+        return
+    _run(described, folder, part, engine, address, workers, every, tensorboard, json, quiet)
+
+
+def resume(
+    folder: Folder,
+    shard: Shard = None,
+    engine: EngineName = "local",
+    address: Address = None,
+    workers: Workers = None,
+    every: Every = 30.0,
+    tensorboard: Board = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Finish a sweep that was cut off: what is there is checked and kept, what is missing is computed."""
+    _check_engine(engine, address)
+    from bellief.sweeps.ledger import read_shard
+    from bellief.sweeps.store import Store
+
+    part = None if shard is None else read_shard(shard)
+    _run(Store(folder).spec, folder, part, engine, address, workers, every, tensorboard, json, quiet)
+
+
+def _check_engine(engine: str, address: str | None) -> None:
+    if engine not in ENGINES:
+        raise UserError(f"There is no engine called '{engine}'; choose local or ray.")
+    if address is not None and engine != "ray":
+        raise UserError("--address is for the ray engine; add --engine ray, or leave it out.")
+
+
+def _run(
+    spec: Any,
+    folder: Path,
+    shard: tuple[int, int] | None,
+    engine: str,
+    address: str | None,
+    workers: int | None,
+    every: float,
+    tensorboard: bool,
+    json: bool,
+    quiet: bool,
+) -> None:
+    from bellief.cli.sweep_progress import show_sweep
+    from bellief.sweeps.sweep import run_sweep
+
+    again = f"'bellief resume {folder}'"
+    with contextlib.ExitStack() as stack:
+        tell = stack.enter_context(show_sweep(json, quiet, folder / "tensorboard" if tensorboard else None))
+        if engine == "ray":  # which prints on standard output, whatever it is told
+            nowhere = stack.enter_context(open(os.devnull, "w"))
+            stack.enter_context(contextlib.redirect_stdout(nowhere))
+        try:
+            summary = run_sweep(
+                spec, folder, engine=lambda: _engine(engine, address, workers), shard=shard, every=every, listen=tell
+            )
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            begun = (folder / "config.yaml").exists()
+            raise Unfinished(
+                f"The disk of {folder} is full ({error.strerror}); what was finished is safe: make room, then continue "
+                f"with {again if begun else 'the same command'}.",
+                1,
+            ) from error
+    if summary.stopped:
+        raise Unfinished(
+            f"Stopped with {summary.finished} of {summary.cells} cells finished; continue with {again}.", 130
+        )
+    if summary.failed:
+        cell, reason = next(iter(summary.failed.items()))
+        raise Unfinished(
+            f"{len(summary.failed)} of {summary.cells} cells failed, the first, {cell}, because: {reason.rstrip('.')}; "
+            f"try them again with {again}.",
+            1,
+        )
+    if not json:
+        part = "" if shard is None else f" of part {shard[0]}/{shard[1]}"
+        show.print_lines(f"{summary.finished} cells{part} finished, {summary.computed} of them now: {folder}")
+
+
+def _engine(name: str, address: str | None, workers: int | None) -> Any:
+    if name == "ray":
+        from bellief.sweeps.engines.ray import Ray
+
+        return Ray(address, workers)
+    from bellief.sweeps.engines.local import Local
+
+    return Local(workers, debug=failures.debugging)
+
+
+def _print_estimate(document: dict[str, Any]) -> None:
+    table = show.make_table("environment", "agent", "steps", "runs", "cells", "missing", "seconds a cell")
+    for row in document["conditions"]:
+        numbers = (row["steps"], row["runs"], row["cells"], row["missing"], row["seconds_per_cell"])
+        table.add_row(row["environment"], row["agent"], *map(str, numbers))
+    show.print_table(table)
+    hours, rest = divmod(round(document["seconds"]), 3600)
+    show.print_lines(
+        f"{document['missing']} of {document['cells']} cells to compute with {document['workers']} processes: about "
+        f"{hours} h {rest // 60} min {rest % 60} s and {document['memory_mib'] / 1024:.1f} GiB of memory",
+        f"Nothing was written; without --dry-run the results go to {document['folder']}",
+    )
+
+
+@store_app.command(name="ls")
+def store_ls(folder: Folder, json: OneJson = False) -> None:
+    """What is in the folder, by condition."""
+    from bellief.sweeps.read import open_store
+
+    document = open_store(folder).to_dict()
+    if json:
+        show.print_json(document)
+        return
+    table = show.make_table("environment", "agent", "steps", "runs", "cells finished", "others")
+    for row in document["conditions"]:
+        others = ", ".join(f"{row[name]} {name}" for name in ("started", "damaged", "pending") if row[name])
+        finished = f"{row['finished']} of {row['cells']}"
+        table.add_row(row["environment"], row["agent"], str(row["steps"]), str(row["runs"]), finished, others)
+    show.print_table(table)
+    show.print_lines(f"{document['finished']} of {document['cells']} cells finished")
+
+
+@store_app.command(name="verify")
+def store_verify(
+    folder: Folder,
+    recompute: Annotated[
+        int, typer.Option(parser=whole("--recompute"), metavar="N", help="Finished cells to compute again, at random.")
+    ] = 1,
+    seed: Annotated[
+        int | None,
+        typer.Option(parser=whole("--seed"), metavar="N", help="Of that choice; else another each time."),
+    ] = None,
+    json: OneJson = False,
+) -> None:
+    """Compare every file with its hash, and a random cell with itself, computed again."""
+    from bellief.sweeps.read import open_store
+    from bellief.sweeps.verify import verify
+
+    report = verify(open_store(folder), recompute, seed)
+    if json:
+        show.print_json(report)
+    else:
+        again = (f"cell {one['cell']} computed again: {one['found']} ({one['test']})" for one in report["recomputed"])
+        show.print_lines(f"{report['checked']} finished cells are what was written", *again)
+    if report["problems"]:
+        first = report["problems"][0]
+        raise Unfinished(
+            f"{folder} has {len(report['problems'])} problems, the first: {first['what']}: {first['problem']}; "
+            f"'bellief resume {folder}' sets damaged cells aside and computes them again.",
+            1,
+        )
+
+
+@store_app.command(name="export")
+def store_export(
+    folder: Folder,
+    to: Annotated[Path, typer.Option(metavar="FILE", help="A .csv or .parquet file (replaced if it exists).")],
+    json: OneJson = False,
+) -> None:
+    """All curves in one file: environment, agent, run, step, total, smoothed."""
+    from bellief.sweeps.read import open_store
+
+    rows = open_store(folder).export(to)
+    if json:
+        show.print_json({"file": str(to), "rows": rows})
+    else:
+        show.print_lines(f"{rows} rows in {to}")
+
+
+@store_app.command(name="schema")
+def store_schema() -> None:
+    """The JSON Schema of a sweep's description, for editors that check YAML as you type."""
+    from bellief.sweeps.spec import json_schema
+
+    show.print_json(json_schema())

@@ -1,0 +1,108 @@
+"""What is kept of the events of one chunk: curves, a thinned list of plans, episodes.
+
+Its size does not grow with steps, except for the episodes of real environments.
+"""
+
+from typing import Any
+
+import jax
+import numpy as np
+import pandas as pd
+
+from bellief.experiments.loop import Plan, Reading, Run, Snapshot
+from bellief.experiments.stepped import Episode
+
+
+class Collector:
+    """Takes the events of a chunk one by one; `to_arrays` and `from_arrays` carry it over an interruption."""
+
+    def __init__(self) -> None:
+        self.readings: list[Reading] = []
+        self.plans: list[tuple[int, dict[str, np.ndarray]]] = []
+        self.episodes: list[Episode] = []
+        self.number = 0
+        self.last: Run | None = None
+
+    def add(self, event: Any) -> None:
+        """Keep what is to be kept of an event; of the plans, ever fewer are kept as they grow in number."""
+        if isinstance(event, Reading):
+            self.readings.append(event)
+        elif isinstance(event, Plan):
+            self.number += 1
+            # Early plans differ much, late ones little: keep the first 32, then ever fewer.
+            if self.number <= 32 or self.number % max(1, self.number // 32) == 0:
+                self.plans.append((event.step, _per_run(event.info)))
+        elif isinstance(event, Episode):
+            self.episodes.append(event)
+        elif not isinstance(event, Snapshot):
+            self.last = event
+
+    def total(self) -> np.ndarray:
+        """What each run had earned at each reading."""
+        return np.stack([reading.total for reading in self.readings], axis=1)
+
+    def smoothed(self) -> np.ndarray:
+        """The smoothed reward of each run at each reading."""
+        return np.stack([reading.smoothed for reading in self.readings], axis=1)
+
+    def policies(self, module: Any, config: Any) -> np.ndarray:
+        """Action probabilities that the runs ended with."""
+        assert self.last is not None
+        return np.asarray(jax.vmap(lambda state: module.policy(config, state))(self.last.agent), dtype=np.float64)
+
+    def plan_frame(self) -> pd.DataFrame:
+        """One row per kept plan and run: lane, step, and what the agent reported."""
+        frames = []
+        for step, columns in self.plans:
+            frame = pd.DataFrame(columns)
+            frame.insert(0, "step", step)
+            frame.insert(0, "lane", np.arange(len(frame)))
+            frames.append(frame)
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({"lane": [], "step": []}, dtype=int)
+
+    def episode_frame(self) -> pd.DataFrame:
+        """One row per finished episode, by lane."""
+        return pd.DataFrame(self.episodes, columns=Episode._fields)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Everything as named arrays."""
+        arrays = {
+            "number": np.array(self.number),
+            "reading.step": np.array([reading.step for reading in self.readings], dtype=np.int64),
+            "reading.total": np.array([reading.total for reading in self.readings], dtype=np.float64),
+            "reading.smoothed": np.array([reading.smoothed for reading in self.readings], dtype=np.float64),
+            "plan.step": np.array([step for step, _ in self.plans], dtype=np.int64),
+        }
+        for name in self.plans[0][1] if self.plans else ():
+            arrays[f"plan.info.{name}"] = np.stack([columns[name] for _, columns in self.plans])
+        for place, name in enumerate(Episode._fields):
+            kind = {"reward": np.float64, "terminated": bool}.get(name, np.int64)
+            arrays[f"episode.{name}"] = np.array([episode[place] for episode in self.episodes], dtype=kind)
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> "Collector":
+        """The collector that `to_arrays` was called on; `KeyError` where an array is missing."""
+        made = cls()
+        made.number = int(arrays["number"])
+        rows = (arrays[f"reading.{name}"] for name in Reading._fields)
+        made.readings = [Reading(int(step), total, smoothed) for step, total, smoothed in zip(*rows, strict=True)]
+        columns = {
+            name.removeprefix("plan.info."): array for name, array in arrays.items() if name.startswith("plan.info.")
+        }
+        made.plans = [
+            (int(step), {name: column[place] for name, column in columns.items()})
+            for place, step in enumerate(arrays["plan.step"])
+        ]
+        fields = (arrays[f"episode.{name}"].tolist() for name in Episode._fields)
+        made.episodes = [Episode(*values) for values in zip(*fields, strict=True)]
+        return made
+
+
+def _per_run(info: Any) -> dict[str, np.ndarray]:
+    """One number per run; fields with a value per state are averaged over states."""
+    columns = {}
+    for name, value in info._asdict().items():
+        array = np.asarray(value, dtype=np.float64)
+        columns[name] = array.reshape(len(array), -1).mean(-1)
+    return columns

@@ -1,0 +1,214 @@
+"""A spec taken apart: conditions (an agent in an environment, with its settings) and cells (a condition's runs, ten at
+a time).
+
+A cell is a work unit: plain data, the same on every machine, never a pickled object. Its identity holds everything that
+decides its numbers and nothing else: no label, no engine, no folder, and not how many other runs there are.
+"""
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import math
+from typing import Any, NamedTuple
+
+from bellief.agents.files import encode_config
+from bellief.agents.schedule import update_steps
+from bellief.errors import UserError
+from bellief.experiments.loop import CHUNK_WIDTH
+from bellief.experiments.run import open_world
+from bellief.experiments.settings import build_config
+from bellief.registry import AGENTS, find, looks_like_gymnasium
+from bellief.sweeps.spec import MOST_CELLS, AgentEntry, EnvironmentEntry, Spec
+
+# Counted up when a new version of Bellief computes other numbers from the same spec.
+GENERATION = 1
+
+
+class Cell(NamedTuple):
+    """Ten runs of one condition; `identity` is JSON data."""
+
+    id: str
+    identity: dict[str, Any]
+
+    @property
+    def first(self) -> int:
+        """Number of its first run."""
+        return self.identity["first"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Setup:
+    """An agent in an environment, with settings, as the spec asks for it; the labels are for people."""
+
+    environment: str
+    agent: str
+    environment_settings: dict[str, Any]
+    agent_settings: dict[str, Any]
+    steps: int
+    runs: int
+    half_life: float
+    cells: tuple[Cell, ...]
+
+
+class _Choice(NamedTuple):
+    """One combination of an entry's grid: label, settings as given, and in the form that decides numbers."""
+
+    entry: Any
+    label: str
+    settings: dict[str, Any]
+    resolved: Any
+
+
+def canonical(document: Any) -> str:
+    """JSON in the one form that is hashed."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def cell_id(identity: dict[str, Any]) -> str:
+    """Twenty hexadecimal digits that stand for the identity."""
+    return hashlib.sha256(canonical(identity).encode()).hexdigest()[:20]
+
+
+def plan_steps(agent: str, steps: int) -> list[int]:
+    """The steps at which a registered agent plans."""
+    module = find(AGENTS, "agent", agent).load()
+    return getattr(module, "plan_steps", update_steps)(steps)
+
+
+def expand(spec: Spec) -> list[Setup]:
+    """All conditions of a spec with their cells, in the order of the spec; mistakes are found before any work."""
+    _check_size(spec)
+    environments = [choice for entry in spec.environments for choice in _environment_choices(entry)]
+    agents = [choice for entry in spec.agents for choice in _agent_choices(entry)]
+    _check_labels(spec, environments, agents)
+    setups = []
+    for environment, agent in itertools.product(environments, agents):
+        only = agent.entry.only
+        if only is not None and not set(only) & _called(environment):
+            continue
+        _check_pair(environment, agent)
+        setups.append(_setup(spec, environment, agent))
+    if not setups:
+        raise UserError("The sweep has no cells: 'only' leaves no environment for any agent.")
+    return setups
+
+
+def _setup(spec: Spec, environment: _Choice, agent: _Choice) -> Setup:
+    steps = agent.entry.steps or environment.entry.steps or spec.steps
+    runs = agent.entry.runs or environment.entry.runs or spec.runs
+    half_life = float(environment.entry.half_life or spec.half_life)
+    shared = {
+        "generation": GENERATION,
+        "environment": environment.resolved,
+        "agent": {"name": agent.entry.name, "settings": agent.resolved},
+        "steps": steps,
+        "half_life": half_life,
+        "readings": sorted({step for step in spec.readings if step <= steps}),
+        "seed": spec.seed,
+        "width": CHUNK_WIDTH,
+    }
+    identities = [shared | {"first": first} for first in range(0, runs, CHUNK_WIDTH)]
+    return Setup(
+        environment.label,
+        agent.label,
+        environment.settings,
+        agent.settings,
+        steps,
+        runs,
+        half_life,
+        tuple(Cell(cell_id(identity), identity) for identity in identities),
+    )
+
+
+def _combinations(entry: EnvironmentEntry | AgentEntry) -> list[tuple[str, dict[str, Any]]]:
+    found = []
+    for values in itertools.product(*entry.grid.values()):
+        varied = dict(zip(entry.grid, values, strict=True))
+        told = varied if entry.label is not None else entry.settings | varied
+        words = [entry.label or entry.name, *(f"{name}={value}" for name, value in told.items())]
+        found.append((" ".join(words)[:200], entry.settings | varied))
+    return found
+
+
+def _environment_choices(entry: EnvironmentEntry) -> list[_Choice]:
+    name = entry.name
+    if ":" in name:
+        raise UserError(
+            f"Environment '{name}' would import a module, which a sweep may not do: use the id alone, and let the "
+            "package register it through the entry-point group 'gymnasium.envs'."
+        )
+    choices = []
+    for label, settings in _combinations(entry):
+        world = _describe_environment(name, settings, entry.table, entry.bins)
+        try:
+            resolved = json.loads(canonical(world))
+        except (TypeError, ValueError) as error:
+            raise UserError(f"The settings of environment '{label}' hold what JSON cannot ({error}).") from error
+        choices.append(_Choice(entry, label, settings, resolved))
+    return choices
+
+
+def _describe_environment(name: str, settings: dict[str, Any], table: bool, bins: int | None) -> dict[str, Any]:
+    """What decides an environment: its name and every parameter with the value used. Fails where it cannot be made."""
+    described = {"name": name, "settings": settings}
+    if looks_like_gymnasium(name):
+        if table and bins is None:
+            from bellief.envs.discrete import read_table
+
+            read_table(name, **settings)
+        else:
+            open_world(name, settings, table, bins)
+        return described | {"table": table, "bins": bins}
+    if table or bins is not None:
+        raise UserError("table and bins are for Gymnasium environments; leave them out for this one.")
+    from bellief.envs import make
+
+    return described | {"settings": make(name, **settings).parameters}
+
+
+def _agent_choices(entry: AgentEntry) -> list[_Choice]:
+    module = find(AGENTS, "agent", entry.name).load()
+    choices = []
+    for label, settings in _combinations(entry):
+        config = build_config(module.Config, entry.name, settings)
+        choices.append(_Choice(entry, label, settings, encode_config(config, entry.name)))
+    return choices
+
+
+def _check_pair(environment: _Choice, agent: _Choice) -> None:
+    module = find(AGENTS, "agent", agent.entry.name).load()
+    real = looks_like_gymnasium(environment.entry.name) and not environment.entry.table
+    if real and hasattr(module, "informed"):
+        raise UserError(
+            f"Agent '{agent.label}' must be told the model, and '{environment.label}' has none to tell; keep it out of "
+            "there with 'only'."
+        )
+
+
+def _called(environment: _Choice) -> set[str]:
+    """What `only` may call an environment: its label, or that of the whole entry where a grid makes several of it."""
+    return {environment.label, environment.entry.label or environment.entry.name}
+
+
+def _check_labels(spec: Spec, environments: list[_Choice], agents: list[_Choice]) -> None:
+    for kind, choices in (("environment", environments), ("agent", agents)):
+        labels = [choice.label for choice in choices]
+        twice = next((label for label in labels if labels.count(label) > 1), None)
+        if twice is not None:
+            raise UserError(f"Two {kind}s of the sweep are called '{twice}'; give each a label of its own.")
+    known = set().union(*(_called(choice) for choice in environments))
+    for entry in spec.agents:
+        for name in entry.only or []:
+            if name not in known:
+                raise UserError(f"Agent '{entry.label or entry.name}' is to run only in '{name}', which is not there.")
+
+
+def _check_size(spec: Spec) -> None:
+    def count(entries: Any) -> int:
+        return sum(math.prod(len(values) for values in entry.grid.values()) for entry in entries)
+
+    runs = max([spec.runs, *(entry.runs or 0 for entry in (*spec.environments, *spec.agents))])
+    cells = count(spec.environments) * count(spec.agents) * -(-runs // CHUNK_WIDTH)
+    if cells > MOST_CELLS:
+        raise UserError(f"The sweep may have up to {cells} cells, and {MOST_CELLS} is the most; split it.")

@@ -1,0 +1,94 @@
+"""A chunk of runs on its way, as one `.npz` file without pickle: enough to go on from, bit for bit."""
+
+import io
+import json
+import zipfile
+import zlib
+from typing import Any
+
+import jax
+import numpy as np
+
+from bellief.agents.files import check_fit, from_numpy, named_leaves, to_numpy
+from bellief.errors import UserError
+from bellief.experiments.collect import Collector
+from bellief.experiments.loop import Snapshot
+from bellief.sweeps.machine import software
+
+FORMAT = 1
+_KIND = "bellief checkpoint"
+
+
+# Whatever NumPy, zip and JSON may say about bytes that are not what they should be.
+_UNREADABLE = (
+    ValueError,
+    KeyError,
+    EOFError,
+    AttributeError,
+    TypeError,
+    NotImplementedError,
+    OSError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+class CheckpointError(Exception):
+    """A checkpoint that cannot be used: damaged, of another cell, or of another version."""
+
+
+def encode(cell: str, snapshot: Snapshot, gathered: Collector, made: list[dict[str, Any]]) -> bytes:
+    """The file's content. `made` lists what the runs were computed with so far."""
+    leaves = named_leaves(snapshot.runs)
+    header = {
+        "kind": _KIND,
+        "format": FORMAT,
+        "bellief": software()["bellief"],
+        "cell": cell,
+        "event": snapshot.event,
+        "made": made,
+        "leaves": [{"name": name, "shape": list(leaf.shape), "dtype": str(leaf.dtype)} for name, leaf in leaves],
+    }
+    arrays = {f"runs.{name}": to_numpy(leaf) for name, leaf in leaves}
+    arrays |= {f"host.{name}": array for name, array in snapshot.host.items()}
+    arrays |= {f"gathered.{name}": array for name, array in gathered.to_arrays().items()}
+    arrays["header"] = np.frombuffer(json.dumps(header, allow_nan=False).encode(), np.uint8)
+    content = io.BytesIO()
+    np.savez(content, allow_pickle=False, **arrays)
+    return content.getvalue()
+
+
+def decode(content: bytes, cell: str, template: Any) -> tuple[Snapshot, Collector, list[dict[str, Any]]]:
+    """What `encode` was given; `template` has the shapes and dtypes that the runs must have."""
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            header = json.loads(archive["header"].tobytes())
+            arrays = {name: archive[name] for name in archive.files}
+        if header["kind"] != _KIND or header["cell"] != cell:
+            raise CheckpointError("it belongs to something else")
+        if header["format"] != FORMAT or header["bellief"] != software()["bellief"]:
+            raise CheckpointError(f"it was written by Bellief {header['bellief']}")
+        snapshot = Snapshot(int(header["event"]), _runs(header, arrays, template), _part(arrays, "host."))
+        return snapshot, Collector.from_arrays(_part(arrays, "gathered.")), header["made"]
+    except _UNREADABLE as error:
+        raise CheckpointError("it is damaged") from error
+
+
+def _runs(header: dict[str, Any], arrays: dict[str, np.ndarray], template: Any) -> Any:
+    saved = [(leaf["name"], _Leaf(leaf)) for leaf in header["leaves"]]
+    try:
+        check_fit(template, saved, "the runs do not fit this")
+        wanted = named_leaves(template)
+        leaves = [from_numpy(arrays[f"runs.{name}"], leaf, "it is damaged") for name, leaf in wanted]
+    except UserError as error:
+        raise CheckpointError(str(error)) from error
+    return jax.tree.unflatten(jax.tree.structure(template), leaves)
+
+
+class _Leaf:
+    def __init__(self, described: dict[str, Any]):
+        self.shape, self.dtype = tuple(described["shape"]), described["dtype"]
+
+
+def _part(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

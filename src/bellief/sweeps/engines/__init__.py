@@ -1,0 +1,50 @@
+"""Where cells are computed: `local` on this machine, `ray` on a cluster.
+
+An engine takes cells and yields what happens to them, as plain data: `begin`, `progress`, `restarted`, `lost`,
+`finished`, `failed`, `stopped`, `note`, and `full` or `unwritable` where a file could not be written.
+"""
+
+import threading
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+from bellief.sweeps.cells import Cell, canonical
+from bellief.sweeps.store import Store
+
+# A cell whose worker dies is given to another so many times.
+RETRIES = 3
+
+# Programs that a process compiles before another takes its place: each leaves a few megabytes behind.
+PROGRAMS = 50
+
+Event = dict[str, Any]
+
+STOPPING = {
+    "kind": "note",
+    "text": "Stopping: each process finishes its segment and saves; another Ctrl-C ends at once.",
+}
+
+
+class Job(NamedTuple):
+    """What all cells of a sweep have in common for an engine."""
+
+    store: Store
+    every: float
+    stop: threading.Event
+
+
+class Engine(Protocol):
+    """Computes cells somewhere."""
+
+    name: str
+
+    def run(self, cells: list[Cell], job: Job) -> Iterator[Event]:
+        """Compute the cells, until all are done or `job.stop` is set and every one begun has reached a checkpoint."""
+
+    def close(self) -> None:
+        """End everything that was started; nothing runs on."""
+
+
+def settings_of(cell: Cell) -> str:
+    """What cells that can share a compiled program have in common."""
+    return canonical({name: value for name, value in cell.identity.items() if name not in ("first", "seed", "steps")})

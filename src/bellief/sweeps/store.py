@@ -1,0 +1,250 @@
+"""The store: one folder for a sweep, written so that it can be cut off at any moment.
+
+    config.yaml     the resolved spec
+    manifest.json   an index for people and programs, rebuilt from what follows
+    metrics/        the numbers: Parquet files of each finished cell
+    cells/          a record for each finished cell, with the hashes of its files; written last, so it says "finished"
+    checkpoints/    cells on their way
+    sessions/       who computed, when, on what
+    quarantine/     damaged cells, set aside
+
+Every file is written whole or not at all, and what is finished is never written again.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bellief.errors import UserError
+from bellief.files import PART, sync_folder, write_whole
+from bellief.sweeps.cells import Cell, canonical, cell_id
+from bellief.sweeps.machine import software
+from bellief.sweeps.spec import Spec, build_spec, parse_yaml
+
+FORMAT = 1
+FOLDERS = ("metrics", "cells", "checkpoints", "sessions", "quarantine")
+
+
+class Damaged(Exception):
+    """Something in the store is not what it was when it was written."""
+
+
+def now() -> str:
+    """The time, in UTC."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+class Store:
+    """A sweep's folder. Reading needs nothing; writing is for whoever holds the lock."""
+
+    def __init__(self, folder: str | Path):
+        self.folder = Path(folder)
+        self.spec = self._read_config()
+
+    @classmethod
+    def create(cls, folder: str | Path, spec: Spec) -> "Store":
+        """Make the folder, or open it again for the same spec."""
+        folder = Path(folder)
+        names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+        if "config.yaml" in names:
+            store = cls(folder)
+            if store.spec != spec:
+                raise UserError(f"{folder} holds another sweep ({_difference(store.spec, spec)}); choose another name.")
+            return store
+        # Hidden files may be those of another shard that is just making the same folder.
+        if any(not name.startswith(".") for name in names) or (os.path.lexists(folder) and not folder.is_dir()):
+            raise UserError(f"{folder} exists and is no store of a sweep; choose another name, or move it away.")
+        folder.mkdir(parents=True, exist_ok=True)
+        head = {"format": FORMAT, "bellief": software()["bellief"], "sweep": spec.model_dump()}
+        write_whole(folder / "config.yaml", yaml.safe_dump(head, sort_keys=False, allow_unicode=True).encode())
+        return cls(folder)
+
+    def _read_config(self) -> Spec:
+        path = self.folder / "config.yaml"
+        try:
+            text = path.read_bytes().decode()
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise UserError(f"{self.folder} is no store of a sweep: it has no config.yaml.") from error
+        except UnicodeDecodeError as error:
+            raise UserError(f"{path} is damaged; put the sweep's own description back.") from error
+        head = parse_yaml(text, str(path))
+        if not isinstance(head, dict) or not isinstance(head.get("format"), int) or "sweep" not in head:
+            raise UserError(f"{path} is not the configuration of a sweep, or is damaged; put the right one back.")
+        if head["format"] > FORMAT:
+            raise UserError(
+                f"{path} was written by a newer Bellief ({head.get('bellief')}); update Bellief to read it."
+            )
+        return build_spec(head["sweep"], str(path))
+
+    def prepare(self, alone: bool) -> None:
+        """Make the folders; where nobody else is writing, clear away what a killed process left half-written."""
+        for name in FOLDERS:
+            (self.folder / name).mkdir(exist_ok=True)
+        for name in ("", *FOLDERS) if alone else ():
+            for part in (self.folder / name).glob(f".*{PART}"):
+                part.unlink(missing_ok=True)
+
+    # Cells
+
+    def _files(self, cell: str) -> dict[str, Path]:
+        """All files that belong to a finished cell."""
+        found = {path.name.removesuffix(".parquet"): path for path in (self.folder / "metrics").glob(f"{cell}.*")}
+        return {**found, "record": self.folder / "cells" / f"{cell}.json"}
+
+    def table_path(self, cell: str, table: str) -> Path:
+        """Where a table of a cell is."""
+        return self.folder / "metrics" / f"{cell}.{table}.parquet"
+
+    def commit(self, cell: Cell, tables: dict[str, bytes], content: str, **facts: Any) -> dict[str, Any]:
+        """Write a finished cell: first its tables, then the record, which is what makes it finished."""
+        for name, table in tables.items():
+            write_whole(self.table_path(cell.id, name), table, sync=False)
+        sync_folder(self.folder / "metrics")
+        files = {name: {"sha256": _sha(table), "bytes": len(table)} for name, table in tables.items()}
+        record = {
+            "format": FORMAT,
+            "id": cell.id,
+            "identity": cell.identity,
+            "content": content,
+            "files": files,
+            "finished": now(),
+            **facts,
+        }
+        write_whole(self.folder / "cells" / f"{cell.id}.json", _seal(record))
+        self.drop_checkpoint(cell.id)
+        return record
+
+    def record(self, cell: str) -> dict[str, Any] | None:
+        """A finished cell's record, nothing where there is none; `Damaged` where it cannot be trusted."""
+        path = self.folder / "cells" / f"{cell}.json"
+        try:
+            record = _unseal(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        if record["format"] > FORMAT:
+            raise UserError(f"{path} was written by a newer Bellief; update Bellief to read it.")
+        if record["id"] != cell or cell_id(record["identity"]) != cell:
+            raise Damaged("its record belongs to another cell")
+        return record
+
+    def read(self, cell: str, table: str) -> bytes:
+        """A table's file, checked against the record; `Damaged` where it is not what was written."""
+        record = self.record(cell)
+        if record is None:
+            raise Damaged("it is not finished")
+        return self._read_checked(record, table)
+
+    def _read_checked(self, record: dict[str, Any], table: str) -> bytes:
+        try:
+            content = self.table_path(record["id"], table).read_bytes()
+        except FileNotFoundError as error:
+            raise Damaged(f"its {table} are missing") from error
+        if _sha(content) != record["files"][table]["sha256"]:
+            raise Damaged(f"its {table} are not what was written")
+        return content
+
+    def check(self, cell: str) -> dict[str, Any] | None:
+        """The record of a finished cell after every file was compared with it; nothing where it is not finished."""
+        record = self.record(cell)
+        if record is not None:
+            for table in record["files"]:
+                self._read_checked(record, table)
+        return record
+
+    def set_aside(self, cell: str, reason: str) -> Path:
+        """Move a damaged cell's files into the quarantine."""
+        number = sum(1 for _ in (self.folder / "quarantine").glob(f"{cell}-*"))
+        target = self.folder / "quarantine" / f"{cell}-{number + 1}"
+        target.mkdir()
+        write_whole(target / "reason.txt", f"{now()} {reason}\n".encode())
+        files = self._files(cell)
+        # The record goes first: without it the cell is not finished, whatever happens next.
+        for name in ["record", *(name for name in files if name != "record")]:
+            if files[name].exists():
+                shutil.move(files[name], target / files[name].name)
+        return target
+
+    # Checkpoints
+
+    def _checkpoint(self, cell: str) -> Path:
+        return self.folder / "checkpoints" / f"{cell}.npz"
+
+    def has_checkpoint(self, cell: str) -> bool:
+        """Whether a cell was begun."""
+        return self._checkpoint(cell).exists()
+
+    def read_checkpoint(self, cell: str) -> bytes | None:
+        """The last checkpoint of a cell, if it was begun."""
+        try:
+            return self._checkpoint(cell).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def write_checkpoint(self, cell: str, content: bytes) -> None:
+        """Keep a checkpoint in place of the one before."""
+        write_whole(self._checkpoint(cell), content)
+
+    def drop_checkpoint(self, cell: str) -> None:
+        """A finished cell needs none."""
+        self._checkpoint(cell).unlink(missing_ok=True)
+
+    # Sessions and manifest
+
+    def write_session(self, name: str, session: dict[str, Any]) -> None:
+        """Who computes, when, on what; written again at the end."""
+        write_whole(self.folder / "sessions" / f"{name}.json", _seal(session))
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """All sessions, the oldest first; what cannot be read is left out."""
+        found = []
+        for path in sorted((self.folder / "sessions").glob("*.json")):
+            try:
+                found.append(_unseal(path.read_bytes()))
+            except (Damaged, OSError):
+                continue
+        return sorted(found, key=lambda session: session["began"])
+
+    def write_manifest(self, manifest: dict[str, Any]) -> None:
+        """The index; whatever it says is also in the files it is made from."""
+        write_whole(self.folder / "manifest.json", _seal({"format": FORMAT, **manifest}, indent=1))
+
+    def read_manifest(self) -> dict[str, Any] | None:
+        """The index, nothing where there is none yet, `Damaged` where it was changed."""
+        try:
+            return _unseal((self.folder / "manifest.json").read_bytes())
+        except FileNotFoundError:
+            return None
+
+
+def _sha(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _seal(document: dict[str, Any], indent: int | None = None) -> bytes:
+    """JSON that carries a hash of itself."""
+    sealed = {**document, "sha256": _sha(canonical(document).encode())}
+    return json.dumps(sealed, indent=indent, allow_nan=False).encode() + b"\n"
+
+
+def _unseal(content: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(content)
+        seal = document.pop("sha256")
+        whole = _sha(canonical(document).encode()) == seal
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
+        raise Damaged("it cannot be read") from error
+    if not whole:
+        raise Damaged("it was changed after it was written")
+    return document
+
+
+def _difference(old: Spec, new: Spec) -> str:
+    before, after = old.model_dump(), new.model_dump()
+    name = next((name for name in before if before[name] != after[name]), "the whole")
+    return f"it differs in '{name}'"

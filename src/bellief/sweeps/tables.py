@@ -1,0 +1,54 @@
+"""A finished cell as Parquet files. The bytes depend on the numbers alone: no times, no names."""
+
+import hashlib
+import io
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+CURVES, RUNS, PLANS, EPISODES = "curves", "runs", "plans", "episodes"
+
+
+def to_parquet(columns: dict[str, Any]) -> bytes:
+    """A Parquet file in memory."""
+    content = io.BytesIO()
+    pq.write_table(pa.table(columns), content, compression="zstd")
+    return content.getvalue()
+
+
+def read_parquet(content: bytes) -> Any:
+    """The table of a Parquet file; `pyarrow.ArrowException` or `OSError` where it is damaged."""
+    return pq.read_table(pa.BufferReader(content))
+
+
+def curves(first: int, step: np.ndarray, total: np.ndarray, smoothed: np.ndarray) -> dict[str, Any]:
+    """One row per run and reading."""
+    runs, readings = total.shape
+    return {
+        "run": np.repeat(np.arange(first, first + runs, dtype=np.int32), readings),
+        "step": np.tile(step.astype(np.int64), runs),
+        "total": total.ravel(),
+        "smoothed": smoothed.ravel(),
+    }
+
+
+def content_hash(tables: dict[str, bytes]) -> str:
+    """A hash of names, types and values, which does not depend on how a version of Parquet's writer packs them."""
+    digest = hashlib.sha256()
+    for name in sorted(tables):
+        table = read_parquet(tables[name]).combine_chunks()
+        digest.update(f"{name}:{table.num_rows}".encode())
+        for field in table.schema:
+            digest.update(f"{field.name}:{field.type}".encode())
+            for value in _buffers(table.column(field.name)):
+                digest.update(value)
+    return digest.hexdigest()
+
+
+def _buffers(column: Any) -> list[bytes]:
+    if pa.types.is_list(column.type):
+        flat = column.combine_chunks()
+        return [np.asarray(flat.value_lengths()).tobytes(), np.asarray(flat.flatten()).tobytes()]
+    return [column.to_numpy(zero_copy_only=False).tobytes()]

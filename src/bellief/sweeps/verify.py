@@ -1,0 +1,86 @@
+"""Is a store what it says it is? Every file against its hash, and some cells computed again."""
+
+import random
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bellief.sweeps import tables
+from bellief.sweeps.cells import Cell
+from bellief.sweeps.engines import Job
+from bellief.sweeps.engines.local import Local
+from bellief.sweeps.read import SweepResults
+from bellief.sweeps.store import Damaged, Store
+
+# Where hardware or versions differ, a rounding can tip a choice between two actions, and from there a run goes another
+# way. Then runs agree to this relative difference, or the means over the runs of the final totals agree to this many
+# standard errors of their difference (five: one false alarm in about two million).
+RELATIVE, STANDARD_ERRORS = 1e-5, 5.0
+
+
+def verify(results: SweepResults, recompute: int = 1, seed: int | None = None) -> dict[str, Any]:
+    """Compare every file of a store with its hash, and compute some finished cells again.
+
+    Args:
+        results: the store.
+        recompute: number of cells, drawn at random, to compute again.
+        seed: of that draw; without it, another one each time.
+    """
+    problems = [{"what": f"cell {cell}", "problem": reason} for cell, reason in results.ledger.scan(deep=True).items()]
+    try:
+        results.store.read_manifest()
+    except Damaged as error:
+        problems.append({"what": "manifest.json", "problem": str(error)})
+    finished = [cell for cell in results.ledger.cells.values() if results.ledger.status(cell.id) == "finished"]
+    chosen = random.Random(seed).sample(finished, min(recompute, len(finished)))
+    compared = [again | {"cell": cell.id} for cell, again in zip(chosen, _recompute(results, chosen), strict=True)]
+    problems += [{"what": f"cell {one['cell']}", "problem": one["found"]} for one in compared if not one["agrees"]]
+    return {"checked": len(finished), "recomputed": compared, "problems": problems}
+
+
+def _recompute(results: SweepResults, cells: list[Cell]) -> list[dict[str, Any]]:
+    """Compute cells in a store of their own, which is thrown away, and compare."""
+    if not cells:
+        return []
+    with tempfile.TemporaryDirectory(prefix="bellief-verify-") as folder:
+        fresh = Store.create(Path(folder) / "store", results.spec)
+        fresh.prepare(alone=True)
+        engine, failed = Local(workers=min(2, len(cells))), {}
+        try:
+            for event in engine.run(cells, Job(fresh, 1e9, threading.Event())):
+                if event["kind"] in ("failed", "full", "unwritable"):
+                    failed[event["cell"]] = event["reason"]
+        finally:
+            engine.close()
+        return [
+            {"agrees": False, "test": "none", "found": f"it could not be computed ({failed[cell.id]})"}
+            if cell.id in failed
+            else compare(results.store, fresh, cell.id)
+            for cell in cells
+        ]
+
+
+def compare(old: Store, new: Store, cell: str) -> dict[str, Any]:
+    """Bit for bit where both were made with the same hardware and versions; else within the stated tolerance."""
+    before, after = old.record(cell), new.record(cell)
+    assert before is not None
+    assert after is not None
+    if before["content"] == after["content"]:
+        return {"agrees": True, "test": "bit for bit", "found": "the same bits"}
+    if before["made"] == after["made"]:
+        return {"agrees": False, "test": "bit for bit", "found": "other numbers on the same hardware and versions"}
+    first, second = (_totals(store, cell) for store in (old, new))
+    if np.allclose(first, second, rtol=RELATIVE, atol=RELATIVE):
+        return {"agrees": True, "test": "relative difference", "found": f"within {RELATIVE:g} of each other"}
+    error = np.sqrt((first.var(ddof=1) + second.var(ddof=1)) / len(first))
+    apart = abs(first.mean() - second.mean()) / error if error > 0 else np.inf
+    found = f"means {apart:.2f} standard errors apart, made with other hardware or versions"
+    return {"agrees": bool(apart <= STANDARD_ERRORS), "test": "means over runs", "found": found}
+
+
+def _totals(store: Store, cell: str) -> np.ndarray:
+    curves = tables.read_parquet(store.read(cell, tables.CURVES)).to_pandas()
+    return curves[curves["step"] == curves["step"].max()].sort_values("run")["total"].to_numpy()

@@ -1,0 +1,155 @@
+"""Computing one cell, from the beginning or from a checkpoint. Engines differ in where this runs, not in what it is."""
+
+import contextlib
+import time
+from collections.abc import Callable, Generator
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from bellief.agents.files import decode_config
+from bellief.experiments import loop
+from bellief.experiments.collect import Collector
+from bellief.experiments.results import reading_steps
+from bellief.experiments.run import chunk_keys, inform, open_world
+from bellief.experiments.stepped import ReplayError
+from bellief.registry import AGENTS, find
+from bellief.sweeps import tables
+from bellief.sweeps.cells import Cell, plan_steps
+from bellief.sweeps.checkpoint import CheckpointError, decode, encode
+from bellief.sweeps.machine import fingerprint
+
+# Seconds between two messages about progress.
+NEWS = 0.5
+
+
+class Progress(NamedTuple):
+    """How far a cell is, and the smoothed reward of its runs."""
+
+    step: int
+    steps: int
+    reward: float | None
+
+
+class Checkpoint(NamedTuple):
+    """To be kept until the next one, or until the cell is finished."""
+
+    content: bytes
+
+
+class Restarted(NamedTuple):
+    """A checkpoint could not be used, and the cell begins again."""
+
+    reason: str
+
+
+class Stopped(NamedTuple):
+    """The cell was left where its last checkpoint is."""
+
+
+class Finished(NamedTuple):
+    """A cell's tables as Parquet files, the seconds spent on it since it was taken up, and what it was made with."""
+
+    tables: dict[str, bytes]
+    seconds: float
+    made: list[dict[str, Any]]
+
+
+Message = Progress | Checkpoint | Restarted | Stopped | Finished
+
+
+class Chunk:
+    """Everything that a cell's identity stands for. A new kind of loop is added in `open_world`, not here."""
+
+    def __init__(self, identity: dict[str, Any]):
+        described = identity["environment"]
+        name, agent = described["name"], identity["agent"]["name"]
+        self.world = open_world(name, described["settings"], described.get("table", False), described.get("bins"))
+        self.module = find(AGENTS, "agent", agent).load()
+        settings = identity["agent"]["settings"]
+        config = decode_config(settings, self.module.Config, f"The settings of agent '{agent}' do not fit")
+        self.config = inform(self.module, config, agent, self.world)
+        self.seed, self.steps, self.half_life = identity["seed"], identity["steps"], identity["half_life"]
+        self.numbers = range(identity["first"], identity["first"] + identity["width"])
+        self.keys = chunk_keys(self.seed, self.world.name, agent, self.numbers)
+        self.readings = sorted({*reading_steps(self.steps), *identity["readings"]})
+        self.plans = plan_steps(agent, self.steps)
+
+    def events(self, resume: loop.Snapshot | None) -> Generator[Any]:
+        """The events of the chunk, or those after a snapshot."""
+        keys, numbers, module, config = self.keys, self.numbers, self.module, self.config
+        return self.world.run_chunk(
+            keys, numbers, self.seed, module, config, self.plans, self.readings, self.half_life, resume
+        )
+
+    def shapes(self) -> Any:
+        """Shapes and dtypes that the runs of a checkpoint must have."""
+        return self.world.shapes(self.keys, self.module, self.config)
+
+    def tables(self, gathered: Collector) -> dict[str, bytes]:
+        """What is kept of the chunk."""
+        first, policies = self.numbers[0], gathered.policies(self.module, self.config)
+        runs = {
+            "run": np.asarray(self.numbers, dtype=np.int32),
+            "gain": np.array([self.world.gain(policy) for policy in policies]),
+            "actions": np.full(len(policies), policies.shape[-1], dtype=np.int32),
+            "policy": [policy.ravel() for policy in policies],
+        }
+        columns = {
+            tables.CURVES: tables.curves(first, np.asarray(self.readings), gathered.total(), gathered.smoothed()),
+            tables.RUNS: runs,
+            tables.PLANS: _by_run(gathered.plan_frame(), first),
+        }
+        if self.world.real:
+            columns[tables.EPISODES] = _by_run(gathered.episode_frame(), first)
+        return {name: tables.to_parquet(table) for name, table in columns.items()}
+
+
+def _by_run(frame: Any, first: int) -> dict[str, np.ndarray]:
+    columns = {name: frame[name].to_numpy() for name in frame.columns}
+    return {"run": (columns.pop("lane") + first).astype(np.int32), **columns}
+
+
+def compute(
+    cell: Cell, checkpoint: bytes | None, every: float, stop: Callable[[], bool] = lambda: False
+) -> Generator[Message]:
+    """Compute a cell. Yields progress and, every so many seconds, a checkpoint; at the end `Finished`, or `Stopped`
+    where `stop` says so between two segments.
+    """
+    with jax.default_matmul_precision("highest"):
+        chunk = Chunk(cell.identity)
+        if checkpoint is not None:
+            try:
+                resumed = decode(checkpoint, cell.id, chunk.shapes())
+                yield from _compute(cell, chunk, resumed, every, stop)
+                return
+            except (CheckpointError, ReplayError) as error:
+                yield Restarted(str(error))
+        yield from _compute(cell, chunk, (None, Collector(), []), every, stop)
+
+
+def _compute(cell: Cell, chunk: Chunk, state: Any, every: float, stop: Callable[[], bool]) -> Generator[Message]:
+    resume, gathered, made = state
+    here = fingerprint()
+    made = made if here in made else [*made, here]
+    began = saved = time.monotonic()
+    told = -NEWS
+    with contextlib.closing(chunk.events(resume)) as events:
+        for event in events:
+            gathered.add(event)
+            if not isinstance(event, loop.Snapshot):
+                continue
+            now = time.monotonic()
+            if now - told >= NEWS:
+                told = now
+                reward = float(gathered.readings[-1].smoothed.mean()) if gathered.readings else None
+                yield Progress(event.event, chunk.steps, reward)
+            stopping = stop()
+            if stopping or now - saved >= every:
+                yield Checkpoint(encode(cell.id, event, gathered, made))
+                saved = time.monotonic()
+            if stopping:
+                yield Stopped()
+                return
+    yield Finished(chunk.tables(gathered), time.monotonic() - began, made)
