@@ -77,6 +77,11 @@ def test_sweep_as_json(call, spec, tmp_path, inline):
     assert events[-1]["finished"] == 1
 
 
+def test_without_ray(call, spec, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert_one_sentence(call("sweep", spec, "--engine", "ray"), "pip install 'bellief[ray]'")
+
+
 def test_failed_cells(call, spec, tmp_path, monkeypatch):
     failing = Inline(lambda cell: {"kind": "failed", "reason": "no luck"})
     monkeypatch.setattr("bellief.cli.sweeps._engine", lambda *options: failing)

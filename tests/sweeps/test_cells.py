@@ -117,3 +117,8 @@ def test_an_environment_cannot_import_a_module(tmp_path, monkeypatch):
     with pytest.raises(UserError, match="would import a module"):
         expand(build_spec(TINY | {"environments": ["evil_module:Env-v0"]}, "test"))
     assert not witness.exists()
+
+
+def test_reading_needs_no_environment():
+    spec = build_spec(TINY | {"environments": ["NoSuch-v0"]}, "test")
+    assert len(expand(spec, check=False)[0].cells) == 3

@@ -125,7 +125,8 @@ def test_two_at_once_and_workers_that_outlive_nobody(program, study):
     wait_until(lambda: processes_of(first.pid) == [])
 
 
-@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupts_save_and_say_how_to_go_on(program, study, tmp_path, uninterrupted, number):
     process = program.start("sweep", study, *OPTIONS)
     for _ in range(3):

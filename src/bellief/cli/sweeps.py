@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import importlib.util
 import os
 from pathlib import Path
 from typing import Annotated, Any
@@ -118,6 +119,8 @@ def resume(
 def _check_engine(engine: str, address: str | None) -> None:
     if engine not in ENGINES:
         raise UserError(f"There is no engine called '{engine}'; choose local or ray.")
+    if engine == "ray" and importlib.util.find_spec("ray") is None:
+        raise UserError("The ray engine needs Ray: install it with pip install 'bellief[ray]'.")
     if address is not None and engine != "ray":
         raise UserError("--address is for the ray engine; add --engine ray, or leave it out.")
 

@@ -76,10 +76,13 @@ def plan_steps(agent: str, steps: int) -> list[int]:
     return getattr(module, "plan_steps", update_steps)(steps)
 
 
-def expand(spec: Spec) -> list[Setup]:
-    """All conditions of a spec with their cells, in the order of the spec; mistakes are found before any work."""
+def expand(spec: Spec, check: bool = True) -> list[Setup]:
+    """All conditions of a spec with their cells, in the order of the spec; mistakes are found before any work.
+
+    Without `check`, Gymnasium environments are not opened: to read results they need not be installed.
+    """
     _check_size(spec)
-    environments = [choice for entry in spec.environments for choice in _environment_choices(entry)]
+    environments = [choice for entry in spec.environments for choice in _environment_choices(entry, check)]
     agents = [choice for entry in spec.agents for choice in _agent_choices(entry)]
     _check_labels(spec, environments, agents)
     setups = []
@@ -131,7 +134,7 @@ def _combinations(entry: EnvironmentEntry | AgentEntry) -> list[tuple[str, dict[
     return found
 
 
-def _environment_choices(entry: EnvironmentEntry) -> list[_Choice]:
+def _environment_choices(entry: EnvironmentEntry, check: bool) -> list[_Choice]:
     name = entry.name
     if ":" in name:
         raise UserError(
@@ -140,7 +143,7 @@ def _environment_choices(entry: EnvironmentEntry) -> list[_Choice]:
         )
     choices = []
     for label, settings in _combinations(entry):
-        world = _describe_environment(name, settings, entry.table, entry.bins)
+        world = _describe_environment(name, settings, entry.table, entry.bins, check)
         try:
             resolved = json.loads(canonical(world))
         except (TypeError, ValueError) as error:
@@ -149,11 +152,15 @@ def _environment_choices(entry: EnvironmentEntry) -> list[_Choice]:
     return choices
 
 
-def _describe_environment(name: str, settings: dict[str, Any], table: bool, bins: int | None) -> dict[str, Any]:
+def _describe_environment(
+    name: str, settings: dict[str, Any], table: bool, bins: int | None, check: bool
+) -> dict[str, Any]:
     """What decides an environment: its name and every parameter with the value used. Fails where it cannot be made."""
     described = {"name": name, "settings": settings}
     if looks_like_gymnasium(name):
-        if table and bins is None:
+        if not check:
+            pass
+        elif table and bins is None:
             from bellief.envs.discrete import read_table
 
             read_table(name, **settings)

@@ -116,7 +116,7 @@ class SweepResults:
 
     def __init__(self, store: Store):
         self.store, self.spec, self.folder = store, store.spec, store.folder
-        self.ledger = Ledger(store, expand(store.spec))
+        self.ledger = Ledger(store, expand(store.spec, check=False))
         self.damaged = self.ledger.scan(deep=False)
 
     @cached_property

@@ -18,6 +18,8 @@ from bellief.sweeps.store import Store
 
 # Tasks waiting for a core, for each core of the cluster: enough to keep it busy, few enough to keep memory flat.
 AHEAD = 1
+# Tasks that one process of a node computes before another takes its place.
+CALLS = 200
 # Messages of a task that the driver has not read yet; then the task waits.
 UNREAD = 16
 
@@ -32,7 +34,8 @@ class Ray:
         self._connect(address, workers or cores())
         runtime = {"env_vars": {"XLA_FLAGS": worker_flags(), **_inherited()}}
         options = {"num_cpus": 1, "max_retries": 0, "runtime_env": runtime}
-        self.task = self.ray.remote(_task).options(
+        # A process ends after so many tasks, so that what compiled programs leave behind does not pile up.
+        self.task = self.ray.remote(max_calls=CALLS)(_task).options(
             num_returns="streaming", _generator_backpressure_num_objects=UNREAD, **options
         )
         self.control: Any = None
