@@ -30,6 +30,7 @@ class ValuePosterior:
     sd_exists: Bool[np.ndarray, "S"]
     diagnostics: dict[str, Any]
     level: float = 0.9
+    state_labels: tuple[str, ...] | None = None
 
     @property
     def states(self) -> int:
