@@ -94,7 +94,5 @@ def _solve(step, constant: np.ndarray, discount: float, guess: np.ndarray | None
 def as_weights(policy: Float[np.ndarray, "S A"]) -> Any:
     """A policy over an MDP that has all S * A rows, state by state, as weights [S, S * A]."""
     states, actions = policy.shape
-    columns = np.arange(states * actions)
-    matrix = sparse.csr_matrix((policy.ravel(), columns, actions * np.arange(states + 1)), (states, states * actions))
-    matrix.eliminate_zeros()
-    return matrix
+    state, action = np.nonzero(policy)
+    return sparse.csr_matrix((policy[state, action], (state, state * actions + action)), (states, states * actions))

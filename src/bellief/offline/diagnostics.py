@@ -73,9 +73,10 @@ def coverage_warnings(covered: Coverage) -> list[str]:
         shown = ", ".join(f"({state}, {action})" for state, action in covered.unvisited[:SHOWN_PAIRS])
         more = f" and {len(covered.unvisited) - SHOWN_PAIRS} more" if len(covered.unvisited) > SHOWN_PAIRS else ""
         share = covered.time_in_unvisited
+        count = "1 state-action pair" if len(covered.unvisited) == 1 else f"{len(covered.unvisited)} state-action pairs"
         spent = "less than 0.1%" if share < 0.001 else f"about {share:.1%}"
         warnings.append(
-            f"The policy may use {len(covered.unvisited)} state-action pairs that the data never tried: {shown}{more}. "
+            f"The policy may use {count} that the data never tried: {shown}{more}. "
             f"It is expected to spend {spent} of its discounted time there, and what happens there is the prior's "
             "guess."
         )

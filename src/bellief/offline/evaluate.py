@@ -178,6 +178,11 @@ class _Questions:
         warnings = coverage_warnings(covered)
         if method in ("joint", "monte-carlo") and not self.sd_exists(sampled=True).all():
             warnings.append("The posterior has no finite variance (a reward never observed is heavy-tailed): no sd.")
+        if not self.ready.dense and self.ready.support is None and covered.unvisited:
+            warnings.append(
+                "The sparse belief spreads what was never tried evenly over all states, so that intervals are too "
+                "narrow where the policy needs it; give a support."
+            )
         if method in ("gaussian", "histogram"):
             warnings.append(
                 "This value belief forgets which MDP a value came from, so its spread is far too small; use joint for "

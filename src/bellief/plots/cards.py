@@ -107,11 +107,13 @@ def _table(posterior: Any, level: str, colour: str) -> str:
         for title in ("state", "mean", f"{level} from", "to", "")
     )
     left, right = float(np.min(low[:shown])), float(np.max(high[:shown]))
+    labels = getattr(posterior, "state_labels", None)
     decimals = _decimals(np.concatenate([low[:shown], mean[:shown], high[:shown]]))
 
     def row(state: int) -> str:
         numbers = (mean[state], low[state], high[state])
-        cells = [str(state), *(_number(value, decimals) for value in numbers)]
+        label = str(state) if labels is None else escape(style.shortened(labels[state]))
+        cells = [label, *(_number(value, decimals) for value in numbers)]
         cells.append(_bar(low[state], mean[state], high[state], left, right, colour))
         inner = "".join(f'<td style="{_CELL}">{cell}</td>' for cell in cells)
         return f'<tr style="background:transparent">{inner}</tr>'

@@ -45,7 +45,7 @@ def plot_posterior(posterior: Any, states: Sequence[int] | None = None, ax: "Axe
         _draw_row(ax, samples, level, limits, posterior.level, colour)
     ax.set_xlim(*limits)
     ax.set_ylim(-0.18, len(rows) - 1 + ROW_HEIGHT + 0.15)
-    ax.set_yticks(range(len(rows)), [label for label, _ in reversed(rows)])
+    ax.set_yticks(range(len(rows)), [label for label, _ in reversed(rows)], parse_math=False)
     ax.set_xlabel("value")
     method = METHOD_LABELS.get(posterior.method, posterior.method)
     spread = not all(is_point(samples) for _, samples in rows)
@@ -70,7 +70,9 @@ def _rows(posterior: Any, states: Sequence[int] | None) -> list[tuple[str, np.nd
     for state in states:
         if not 0 <= state < count:
             raise UserError(f"There is no state {state} to plot; states run from 0 to {count - 1}.")
-    return [(f"state {state}", finite(posterior.samples[:, state])) for state in states]
+    labels = getattr(posterior, "state_labels", None)
+    names = {state: f"state {state}" if labels is None else style.shortened(labels[state]) for state in states}
+    return [(names[state], finite(posterior.samples[:, state])) for state in states]
 
 
 def _draw_row(ax: "Axes", samples: np.ndarray, base: float, limits, level: float, colour: str) -> None:
