@@ -41,9 +41,7 @@ class Prior:
 
     def scaled(self, scale: float) -> "Prior":
         """The same prior for rewards that are `scale` times as large."""
-        return dataclasses.replace(
-            self, reward_mean=self.reward_mean * scale, reward_rate=self.reward_rate * scale**2
-        )
+        return dataclasses.replace(self, reward_mean=self.reward_mean * scale, reward_rate=self.reward_rate * scale**2)
 
     def reward(self, dtype: jnp.dtype) -> normal_gamma.Parameters:
         """The NormalGamma prior of one pair."""

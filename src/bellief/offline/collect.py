@@ -118,12 +118,7 @@ def collect_next(
     discounted visits of the pair, times the values of the next states. Higher orders are left out; on small problems
     the result is checked against brute force.
 
-    Args:
-        data: the log.
-        policy: whose value is to become certain.
-        discount, prior, reward_scale, start, terminates, seed, belief, support: as in `evaluate`.
-        visits: how many further visits of a pair are weighed.
-        draws: sampled MDPs.
+    `visits` is how many further visits of a pair are weighed; the other options are those of `evaluate`.
     """
     check_numbers(discount, 0.9, seed, draws=draws)
     if visits < 1:
@@ -145,9 +140,7 @@ def collect_next(
     reduction = reduction + visits / (problem.prior.reward_strength + seen + visits) * from_rewards
     values = explored.values @ problem.start
     variance = float(values.var(ddof=1)) if np.isfinite(reduction).all() and draws > 1 else None
-    return CollectionPlan(
-        reduction, time, seen, variance, visits, len(log), log.state_labels, log.action_labels
-    )
+    return CollectionPlan(reduction, time, seen, variance, visits, len(log), log.state_labels, log.action_labels)
 
 
 def _row_variances(problem: Problem, values, visits) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""`bellief.compare`: which of several policies is the best, how sure the data make us, and what it costs to be wrong."""
+"""`bellief.compare`: which of several policies is the best, how sure we can be, and what it costs to be wrong."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -147,13 +147,12 @@ def compare(
 ) -> PolicyComparison:
     """Compare policies in the same draws of the posterior, so that what they share cancels.
 
-    Args:
-        data: the log.
-        policies: two or more, in any form that `evaluate` takes: a dictionary by name, or a list.
-        discount, prior, reward_scale, horizon, start, terminates, level, seed, draws, belief, support: as in `evaluate`.
-        target: how sure is sure enough.
-        simulations: worlds in the simulation of further data; 0 leaves it out. By default 40 up to 150 states.
-        collector: the policy that would collect the further data, by default the one that collected the log.
+    Options that are not those of `evaluate`:
+
+    - `policies`: two or more, in any form that `evaluate` takes: a dictionary by name, or a list.
+    - `target`: how sure is sure enough.
+    - `simulations`: worlds in the simulation of further data; 0 leaves it out. By default 40 up to 150 states.
+    - `collector`: the policy that would collect the further data, by default the one that collected the log.
     """
     check_numbers(discount, level, seed, horizon=horizon, draws=draws)
     if not 0.5 <= target < 1:

@@ -100,9 +100,9 @@ def explain(draws: int, method: str, diagnostics: dict[str, Any], error: float |
         )
     if "effective_sample_size" in diagnostics:
         sentences.append(
-            f"On average {diagnostics['effective_sample_size']:.1f} of {diagnostics['mdps']} sampled worlds carried the "
-            f"weight of a value sample; sigma was doubled {diagnostics['sigma_doublings']} times and values were drawn "
-            f"again {diagnostics['resamples']} times because weights were unstable."
+            f"On average {diagnostics['effective_sample_size']:.1f} of {diagnostics['mdps']} sampled worlds carried "
+            f"the weight of a value sample; sigma was doubled {diagnostics['sigma_doublings']} times and values were "
+            f"drawn again {diagnostics['resamples']} times because weights were unstable."
         )
     if diagnostics.get("effective_visits"):
         sentences.append(

@@ -53,7 +53,7 @@ class _Axis:
         self.largest, self.largest_at = -1, ("", 0)
         if isinstance(announced, str):
             raise UserError(f"{kind}s must be a number or a list of labels, not the text '{shown(announced)}'.")
-        if announced is not None and self.size is None:
+        if isinstance(announced, Sequence):
             self._announce([label_text(label) or "" for label in announced])
         elif self.size is not None and self.size < 1:
             raise UserError(f"{kind}s must be at least 1, not {self.size}.")

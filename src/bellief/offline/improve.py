@@ -84,7 +84,11 @@ class Improvement:
             "rounds": self.rounds,
             "prob_better_than_behaviour": self.prob_better,
             "policy": [
-                {**row, "visits_of_action": int(row["visits_of_action"]), "visits_of_state": int(row["visits_of_state"])}
+                {
+                    **row,
+                    "visits_of_action": int(row["visits_of_action"]),
+                    "visits_of_state": int(row["visits_of_state"]),
+                }
                 for row in frame.to_dict("records")
             ],
             "posterior": self.posterior.to_dict(),
@@ -123,15 +127,14 @@ def improve(
 ) -> Improvement:
     """A stationary policy that maximises the posterior mean of the start value, a low quantile of it, or its CVaR.
 
-    Args:
-        data: the log.
-        discount, prior, reward_scale, start, terminates, level, seed, draws, belief, support: as in `evaluate`.
-        objective: `mean`; `quantile`, the value that is exceeded with probability 1 - tail; or `cvar`, the mean of the
-            worst `tail` of the posterior.
-        tail: for the two cautious objectives.
-        min_visits: actions that were tried less often in a state are not recommended there, because what is known
-            about them is the prior's guess (in a state where none was tried that often, all are allowed).
-        mdps: sampled MDPs in which the policy is chosen; by default 200, and 20 with the sparse belief.
+    Options that are not those of `evaluate`:
+
+    - `objective`: `mean`; `quantile`, the value that is exceeded with probability 1 - tail; or `cvar`, the mean of the
+      worst `tail` of the posterior.
+    - `tail`: for the two cautious objectives.
+    - `min_visits`: actions that were tried less often in a state are not recommended there, because what is known
+      about them is the prior's guess (in a state where none was tried that often, all are allowed).
+    - `mdps`: sampled MDPs in which the policy is chosen; by default 200, and 20 with the sparse belief.
 
     The search starts from the best policy of the mean MDP and follows the gradient of the objective over policies:
     in each state the action with the largest sum over MDPs of weight, discounted visits and action value. A step that

@@ -19,7 +19,7 @@ def label_text(cell: Any) -> str | None:
         return str(cell)
     # A column of whole numbers with a gap in it arrives as floats.
     if isinstance(cell, numbers.Real) and not isinstance(cell, numbers.Rational) and float(cell).is_integer():
-        return str(int(cell))
+        return str(int(float(cell)))
     return None
 
 

@@ -166,8 +166,9 @@ class ValuePosterior:
         """Densities of the values of some states (all of them up to eight, else the start value)."""
         from bellief.plots.posterior import plot_posterior
 
-        chosen = states and [find("state", state, self.states, self.state_labels) for state in states]
-        return plot_posterior(self, states if chosen is None else chosen, ax)
+        if states is not None:
+            states = [find("state", state, self.states, self.state_labels) for state in states]
+        return plot_posterior(self, states, ax)  # type: ignore[arg-type]  # numbers by now
 
     def __repr__(self) -> str:
         start = self.start_summary()

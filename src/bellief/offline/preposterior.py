@@ -142,7 +142,9 @@ def average_time(rows, collector, problem: Problem, steps: int) -> Float[np.ndar
 def _start_values(key, belief, discount, policies, start, *, draws, prior, horizon):
     def one_mdp(one_key):
         mdp = tabular.sample(one_key, prior, belief, discount)
-        solve = bellman.evaluate_exact if horizon is None else functools.partial(bellman.evaluate_finite, horizon=horizon)
+        solve = (
+            bellman.evaluate_exact if horizon is None else functools.partial(bellman.evaluate_finite, horizon=horizon)
+        )
         return jax.vmap(lambda policy: solve(mdp, policy) @ start)(policies)
 
     return jax.lax.map(one_mdp, jax.random.split(key, draws), batch_size=min(draws, 100))

@@ -26,7 +26,7 @@ SMALLEST_SEEN = 0.02
 
 
 class Problem(NamedTuple):
-    """A log with everything that has to be assumed about it. `support` are a row and an outcome for each possibility."""
+    """A log with everything that has to be assumed about it. `support`: a row and an outcome for each possibility."""
 
     log: LogStatistics
     discount: float

@@ -3,7 +3,6 @@
 import dataclasses
 import os
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -159,9 +158,8 @@ class _Totals:
     def finish(self, states, actions, state_labels, action_labels, new_states, new_actions) -> LogStatistics:
         """Unpack the keys and give labels their final numbers."""
         cell_key, cell_count = self.cells
-        state, action, outcome = _unpack(cell_key >> _OUTCOME_BITS, new_states, new_actions)[:2] + (
-            cell_key & ((1 << _OUTCOME_BITS) - 1),
-        )
+        state, action = _unpack(cell_key >> _OUTCOME_BITS, new_states, new_actions)
+        outcome = cell_key & ((1 << _OUTCOME_BITS) - 1)
         going_on = outcome != _END
         outcome[going_on] = outcome[going_on] if new_states is None else new_states[outcome[going_on]]
         outcome[~going_on] = states

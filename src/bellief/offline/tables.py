@@ -14,7 +14,7 @@ from bellief.errors import UserError
 LONGEST_SHOWN = 40
 
 # Rows of a file that are in memory at a time: some tens of megabytes of numbers or short texts.
-PIECE = 1 << 18
+PIECE = 1 << 17
 
 
 def read_table(path: str | Path, required: tuple[str, ...]) -> pd.DataFrame:

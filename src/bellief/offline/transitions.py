@@ -107,7 +107,7 @@ class Transitions:
         actions: Sizes = None,
         labels: bool | None = None,
     ) -> "Transitions":
-        """Read a CSV file with the columns state, action, reward, next_state; optionally terminated, truncated, episode.
+        """Read a CSV file: state, action, reward, next_state; optionally terminated, truncated, episode.
 
         Whoever needs only values should prefer `LogStatistics.from_file`, which keeps no rows.
         """
