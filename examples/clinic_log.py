@@ -1,10 +1,10 @@
-"""A clinic's treatment log, made up: `python examples/clinic_log.py log.csv` writes 2,000 seeded visits or so.
+"""A clinic's treatment log, made up: `python examples/clinic_log.py log.csv` writes about 900 seeded visits.
 
 Patients with a chronic illness come once a month. Their condition is mild, moderate or severe; the doctor waits, gives
 a pill or an infusion. Each month costs: symptoms by condition, and the treatment itself. A patient recovers and is
 discharged (the episode terminates), or is still ill when the study ends (the episode is truncated). Doctors do what
-seems natural: they wait with mild cases and hardly ever give infusions before a case is severe. That habit is what makes
-the question hard: early infusions might pay, and the log has few of them.
+seems natural: they wait with mild cases and hardly ever give infusions before a case is severe. That habit is what
+makes the question hard: early infusions might pay, and the log has few of them.
 """
 
 import argparse
@@ -70,7 +70,7 @@ def true_value(policy, discount):
     return float(FIRST @ np.linalg.solve(np.eye(3) - discount * chain, reward))
 
 
-def write(path, patients=250, seed=0):
+def write(path, patients=120, seed=0):
     """Write the log as CSV and return the number of rows."""
     rows = list(visits(patients, seed))
     with open(path, "w", newline="") as file:
@@ -83,7 +83,7 @@ def write(path, patients=250, seed=0):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path", type=Path)
-    parser.add_argument("--patients", type=int, default=250)
+    parser.add_argument("--patients", type=int, default=120)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     print(f"{write(options.path, options.patients, options.seed):,} visits in {options.path}")

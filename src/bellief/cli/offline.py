@@ -168,7 +168,7 @@ def compare(
         typer.Option(
             parser=whole("--simulations"),
             metavar="N",
-            help="Simulated worlds for how many more transitions are needed; 0 leaves it out. Without it 40, up to "
+            help="Simulated worlds for how many more transitions are needed; 0 leaves it out. Without it 100, up to "
             "150 states.",
         ),
     ] = None,

@@ -17,14 +17,14 @@ from bellief.offline.models import sampled
 from bellief.offline.policies import read_policy
 from bellief.offline.posterior import summarise_values
 from bellief.offline.preposterior import Forecast
-from bellief.offline.problem import prepare
+from bellief.offline.problem import Problem, prepare
 from bellief.offline.statistics import LogStatistics
 from bellief.offline.transitions import Transitions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SIMULATIONS = 40
+SIMULATIONS = 100
 INNER_DRAWS = 200
 
 
@@ -151,7 +151,7 @@ def compare(
 
     - `policies`: two or more, in any form that `evaluate` takes: a dictionary by name, or a list.
     - `target`: how sure is sure enough.
-    - `simulations`: worlds in the simulation of further data; 0 leaves it out. By default 40 up to 150 states.
+    - `simulations`: worlds in the simulation of further data; 0 leaves it out. By default 100 up to 150 states.
     - `collector`: the policy that would collect the further data, by default the one that collected the log.
     """
     check_numbers(discount, level, seed, horizon=horizon, draws=draws)
@@ -167,13 +167,19 @@ def compare(
     given = named_policies(policies)
     tables = np.stack([read_policy(policy, log) for policy in given.values()])
     samples = sampled(problem, seed, draws).values(tables) @ problem.start
-    covered = {name: coverage(problem, table) for name, table in zip(given, tables, strict=True)}
-    degrees = 2 * problem.prior.reward_shape + log.visits()
-    result = PolicyComparison(
-        names=tuple(given),
+    result = comparison_of(problem, tuple(given), tables, samples, target, level)
+    return _with_forecasts(result, problem, tables, read_policy(collector, log), simulations, seed)
+
+
+def comparison_of(problem: Problem, names: tuple[str, ...], tables, samples, target: float, level: float):
+    """A comparison from start values that were sampled already, without forecasts."""
+    covered = {name: coverage(problem, table) for name, table in zip(names, tables, strict=True)}
+    degrees = 2 * problem.prior.reward_shape + problem.log.visits()
+    return PolicyComparison(
+        names=names,
         samples=samples,
-        discount=float(discount),
-        transitions=len(log),
+        discount=problem.discount,
+        transitions=len(problem.log),
         target=target,
         forecasts=(),
         more_needed=None,
@@ -181,7 +187,6 @@ def compare(
         warnings={name: coverage_warnings(one) for name, one in covered.items()},
         level=level,
     )
-    return _with_forecasts(result, problem, tables, read_policy(collector, log), simulations, seed)
 
 
 def _with_forecasts(result: PolicyComparison, problem, tables, collector, simulations, seed) -> PolicyComparison:

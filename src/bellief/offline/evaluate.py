@@ -106,11 +106,17 @@ def evaluate(
         problem, samples, notes = _dense(ready, policy, method, final, seed, mdps, draws, lookahead, settings)
     else:
         problem, samples, notes = _sparse(ready, policy, method, final, seed, mdps or draws)
+    return posterior_of(problem, samples, method, level, notes)
+
+
+def posterior_of(problem: "Questions", samples, method: str, level: float, notes: dict[str, Any]) -> ValuePosterior:
+    """The posterior that consists of some draws."""
+    ready = problem.ready
     return ValuePosterior(
         samples=np.asarray(samples, dtype=np.float64),
         start=ready.start,
         method=method,
-        discount=float(discount),
+        discount=ready.discount,
         actions=ready.log.actions,
         transitions=len(ready.log),
         sd_exists=problem.sd_exists(sampled=method in ("joint", "monte-carlo")),
@@ -142,14 +148,14 @@ def _sparse(ready: Problem, policy, method, final, seed, mdps):
             "With the sparse belief the method must be joint, monte-carlo or mean-mdp, and final be left out: these "
             "solve every sampled MDP by itself; for other methods ask for the dense belief."
         )
-    problem = _Questions(ready, policy)
+    problem = Questions(ready, policy)
     models = SparseModels(ready, seed, mdps)
     if method == "mean-mdp":
         return problem, models.mean_values(problem.policy)[None], {"belief": "sparse"}
     return problem, models.values(problem.policy[None])[:, 0], {"belief": "sparse", "mdps": mdps}
 
 
-class _Questions:
+class Questions:
     """A policy for a log, and what can be said about the two before anything is sampled."""
 
     def __init__(self, ready: Problem, policy: Any):
@@ -200,7 +206,7 @@ class _Questions:
         }
 
 
-class _Problem(_Questions):
+class _Problem(Questions):
     """Data, policy and prior turned into dense arrays, and the ways to evaluate them."""
 
     def __init__(self, ready: Problem, policy: Any):

@@ -9,8 +9,8 @@ from jaxtyping import Bool, Float, Int
 
 from bellief.errors import UserError
 from bellief.offline.checks import check_choice, check_numbers
-from bellief.offline.compare import PolicyComparison, compare
-from bellief.offline.evaluate import evaluate
+from bellief.offline.compare import PolicyComparison, comparison_of
+from bellief.offline.evaluate import Questions, posterior_of
 from bellief.offline.labels import Labels, name_of
 from bellief.offline.models import Explored, Models, sampled
 from bellief.offline.posterior import ValuePosterior
@@ -159,10 +159,10 @@ def improve(
     allowed |= ~allowed.any(-1, keepdims=True)
     models = sampled(problem, seed, count)
     policy, value, rounds = _ascend(models, problem.start, allowed, objective, tail)
-    judging = (seed + JUDGING_STREAM) % 2**32
-    shared: dict[str, Any] = {"level": level, "seed": judging, "draws": draws, **options}
-    posterior = evaluate(data, policy, discount, **shared)
-    comparison = compare(data, {"improved": policy, "behaviour": "behaviour"}, discount, simulations=0, **shared)
+    tables = np.stack([np.eye(log.actions)[policy], log.behaviour()])
+    values = sampled(problem, (seed + JUDGING_STREAM) % 2**32, draws).values(tables)
+    posterior = posterior_of(Questions(problem, policy), values[:, 0], "joint", level, {"mdps": draws})
+    comparison = comparison_of(problem, ("improved", "behaviour"), tables, values @ problem.start, 0.95, level)
     return Improvement(
         policy, posterior, comparison, objective, tail, value, measure(comparison.samples[:, 0], objective, tail),
         rounds, visits, log.state_labels, log.action_labels,

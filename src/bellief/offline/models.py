@@ -1,23 +1,22 @@
 """Sampled MDPs of a log, and what policies are worth in them: one interface to the dense and the sparse belief.
 
-MDPs are drawn afresh from their keys whenever they are needed, so that only values and visits are ever held for all of
-them. MDP number j depends on the seed and on j alone: two policies, or two calls, meet the same MDPs.
+MDPs are drawn afresh whenever they are needed, always the same ones, so that only values and visits are ever held for
+all of them.
 """
 
-import functools
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from bellief.beliefs import sparse as sparse_belief
-from bellief.beliefs import tabular
-from bellief.induction.monte_carlo import BATCH_BYTES
-from bellief.mdp import bellman
 from bellief.mdp import sparse as sparse_mdp
 from bellief.offline.problem import Problem
+from bellief.offline.worlds import World, counts_of, draw, values_of
+
+# Memory for worlds that are held at once.
+BATCH_BYTES = 128_000_000
 
 
 class Explored(NamedTuple):
@@ -47,69 +46,41 @@ def sampled(problem: Problem, seed: int, count: int) -> Models:
 
 
 class DenseModels:
-    """MDPs of the dense belief, in JAX."""
+    """MDPs of the dense belief, in batches."""
 
     def __init__(self, problem: Problem, seed: int, count: int):
         self.problem, self.seed, self.count = problem, seed, count
-        with jax.enable_x64(True):
-            self.belief = problem.log.belief(problem.terminates)
-        most = int(np.bincount(problem.log.cell_state * problem.log.actions + problem.log.cell_action).max())
-        self.support = 1 << most.bit_length()
+        self.counts = counts_of(problem)
 
-    def _options(self, copies: int) -> dict:
-        states, actions = self.problem.log.states, self.problem.log.actions
-        return {
-            "count": self.count,
-            "batch": max(1, min(self.count, BATCH_BYTES // (8 * states * states * (actions + copies)))),
-            "prior": self.problem.prior,
-            "support": self.support,
-        }
+    def _batches(self) -> Iterator[tuple[slice, World]]:
+        size = max(1, BATCH_BYTES // (16 * self.counts.outcomes.size))
+        for number, first in enumerate(range(0, self.count, size)):
+            part = slice(first, min(first + size, self.count))
+            generator = np.random.default_rng([self.seed, number])
+            yield part, draw(generator, self.problem.prior, self.counts, part.stop - part.start)
 
     def values(self, policies: Float[np.ndarray, "P S A"]) -> Float[np.ndarray, "N P S"]:
         """What each policy is worth in each MDP."""
-        with jax.enable_x64(True), jax.default_matmul_precision("highest"):
-            options = self._options(len(policies)) | {"horizon": self.problem.horizon}
-            key, discount = jax.random.key(self.seed), self.problem.discount
-            return np.asarray(_dense_values(key, self.belief, discount, jnp.asarray(policies), **options))
+        return np.concatenate([values_of(worlds, np.asarray(policies), self.problem) for _, worlds in self._batches()])
 
     def explore(self, policy: Float[np.ndarray, "S A"]) -> Explored:
         """Values, visits and action values of one policy."""
-        with jax.enable_x64(True), jax.default_matmul_precision("highest"):
-            key, arrays = jax.random.key(self.seed), (jnp.asarray(policy), jnp.asarray(self.problem.start))
-            explored = _dense_explore(key, self.belief, self.problem.discount, *arrays, **self._options(2))
-            return Explored(*(np.asarray(field) for field in explored))
+        states, actions = policy.shape
+        found = Explored(*(np.empty((self.count, *shape)) for shape in ((states,), (states,), (states, actions))))
+        for part, worlds in self._batches():
+            rows = worlds.rows[..., :states]
+            system = np.eye(states) - self.problem.discount * np.einsum("sa,nsat->nst", policy, rows)
+            reward = (policy * worlds.reward).sum(-1)
+            found.values[part] = values = np.linalg.solve(system, reward[..., None])[..., 0]
+            start = np.broadcast_to(self.problem.start[:, None], (len(values), states, 1))
+            found.visits[part] = np.linalg.solve(np.swapaxes(system, -1, -2), start)[..., 0]
+            following = np.einsum("nsat,nt->nsa", rows, values, optimize=True)
+            found.action_values[part] = worlds.reward + self.problem.discount * following
+        return found
 
     def best_for_mean(self, allowed: np.ndarray) -> np.ndarray:
-        """The best action in each state of the mean MDP."""
-        with jax.enable_x64(True), jax.default_matmul_precision("highest"):
-            mdp = tabular.mean(self.problem.prior, self.belief, self.problem.discount)
-            # A forbidden action is one that pays far less than any other.
-            worst = float(jnp.min(mdp.reward)) - 1e3 * (1 + float(jnp.ptp(mdp.reward)))
-            mdp = mdp._replace(reward=jnp.where(jnp.asarray(allowed), mdp.reward, worst))
-            return np.asarray(bellman.policy_iteration(mdp).actions)
-
-
-@functools.partial(jax.jit, static_argnames=("count", "batch", "prior", "support", "horizon"))
-def _dense_values(key, belief, discount, policies, *, count, batch, prior, support, horizon):
-    def one_mdp(index):
-        mdp = tabular.sample(jax.random.fold_in(key, index), prior, belief, discount, support=support)
-        if horizon is None:
-            return jax.vmap(lambda policy: bellman.evaluate_exact(mdp, policy))(policies)
-        return jax.vmap(lambda policy: bellman.evaluate_finite(mdp, policy, horizon))(policies)
-
-    return jax.lax.map(one_mdp, jnp.arange(count), batch_size=batch)
-
-
-@functools.partial(jax.jit, static_argnames=("count", "batch", "prior", "support"))
-def _dense_explore(key, belief, discount, policy, start, *, count, batch, prior, support):
-    def one_mdp(index):
-        mdp = tabular.sample(jax.random.fold_in(key, index), prior, belief, discount, support=support)
-        transition, reward = bellman.under_policy(mdp, policy)
-        system = jnp.eye(len(reward)) - mdp.discount * transition
-        values = jnp.linalg.solve(system, reward)
-        return values, jnp.linalg.solve(system.T, start), bellman.action_values(mdp, values)
-
-    return jax.lax.map(one_mdp, jnp.arange(count), batch_size=batch)
+        """The best action in each state of the mean MDP, which is the same for both beliefs."""
+        return best_actions(self.problem, allowed)
 
 
 class SparseModels:
@@ -118,7 +89,6 @@ class SparseModels:
     def __init__(self, problem: Problem, seed: int, count: int):
         self.problem, self.seed, self.count = problem, seed, count
         self.belief = problem.sparse_belief()
-        self.guesses: dict[int, np.ndarray] = {}
 
     def _draw(self, index: int, belief: sparse_belief.SparseBelief) -> sparse_mdp.SparseMDP:
         return sparse_belief.sample(np.random.default_rng([self.seed, index]), self.problem.prior, belief)
@@ -165,18 +135,22 @@ class SparseModels:
         return found
 
     def best_for_mean(self, allowed: np.ndarray) -> np.ndarray:
-        """The best action in each state of the mean MDP, by policy iteration with iterative evaluation."""
-        mdp = sparse_belief.mean(self.problem.prior, self.belief)
-        rewards = np.where(allowed, mdp.reward.reshape(allowed.shape), -np.inf)
-        best, values = rewards.argmax(-1), None
-        for _ in range(100):
-            policy = np.eye(allowed.shape[1])[best]
-            chain = sparse_mdp.under_policy(mdp, sparse_mdp.as_weights(policy))
-            values = sparse_mdp.evaluate(chain, self.problem.discount, values)
-            gains = rewards + self.problem.discount * sparse_mdp.expected(mdp, values).reshape(allowed.shape)
-            kept = np.take_along_axis(gains, best[:, None], 1)[:, 0]
-            better = gains.max(-1) > kept + 1e-6 * (1 + np.abs(values).max())
-            if not better.any():
-                break
-            best = np.where(better, gains.argmax(-1), best)
-        return best
+        """The best action in each state of the mean MDP."""
+        return best_actions(self.problem, allowed)
+
+
+def best_actions(problem: Problem, allowed: np.ndarray, rounds: int = 100) -> np.ndarray:
+    """The best allowed action in each state of the mean MDP, by policy iteration with iterative evaluation."""
+    mdp = sparse_belief.mean(problem.prior, problem.sparse_belief())
+    rewards = np.where(allowed, mdp.reward.reshape(allowed.shape), -np.inf)
+    best, values = rewards.argmax(-1), None
+    for _ in range(rounds):
+        chain = sparse_mdp.under_policy(mdp, sparse_mdp.as_weights(np.eye(allowed.shape[1])[best]))
+        values = sparse_mdp.evaluate(chain, problem.discount, values)
+        gains = rewards + problem.discount * sparse_mdp.expected(mdp, values).reshape(allowed.shape)
+        kept = np.take_along_axis(gains, best[:, None], 1)[:, 0]
+        better = gains.max(-1) > kept + 1e-6 * (1 + np.abs(values).max())
+        if not better.any():
+            break
+        best = np.where(better, gains.argmax(-1), best)
+    return best
