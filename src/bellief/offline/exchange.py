@@ -36,7 +36,7 @@ def load(path: str | os.PathLike) -> ValuePosterior:
     """Read what `save` wrote."""
     path = Path(path)
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in ARRAYS}
             plain = json.loads(archive["about"].tobytes())
         if plain.pop("format") != FORMAT:
