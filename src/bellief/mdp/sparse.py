@@ -11,7 +11,7 @@ from scipy import sparse
 
 # The largest change a Bellman backup would still make to a solution, as part of a typical reward; divided by
 # 1 - discount it bounds the solution's error.
-TOLERANCE = 1e-8
+TOLERANCE = 1e-7
 KRYLOV_STEPS = 2_000
 SWEEPS = 200_000
 

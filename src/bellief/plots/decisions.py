@@ -49,10 +49,12 @@ def plot_forecasts(comparison: Any, ax: "Axes | None" = None) -> "Axes":
                 color=style.FAINT, fontsize=style.FONT_SIZE - 1.5, annotation_clip=False)  # fmt: skip
     ax.set_xscale("log")
     ax.set_xlim(sizes.min() / 1.25, sizes.max() * 1.25)
-    ax.set_ylim(min(0.5, now) - 0.02, 1.005)
+    low = min(now, float((chances - errors).min()), comparison.target)
+    ax.set_ylim(max(0.0, low - 0.25 * (1 - low)), 1.005)
     ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     ticks = sizes if len(sizes) <= 8 else sizes[::2]
     ax.set_xticks(ticks, [f"{size:,}" for size in ticks])
+    ax.minorticks_off()
     ax.set_xlabel("further transitions")
     set_title(ax, f"Chance of choosing the best policy (dashed: {comparison.target:.0%})")
     return ax
