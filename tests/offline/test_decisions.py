@@ -165,7 +165,7 @@ def test_weights_of_the_objectives():
     assert weights(values, "quantile", 0.5).argmax() == 4
 
 
-def brute_force(data, policy, discount, prior, pool=60_000, outer=1500, seed=0):
+def brute_force(data, policy, discount, prior, pool=20_000, outer=800, seed=0):
     """Var over one more observation x of E[value | data, x], by reweighting a pool of posterior draws."""
     generator = np.random.default_rng(seed)
     problem = prepare(data, discount, prior=prior)
@@ -193,7 +193,7 @@ def test_collect_against_brute_force(little, policy):
     expected, variance = brute_force(little, policy, 0.8, TAME)
     plan = collect_next(little, policy, 0.8, prior=TAME, draws=4000)
     assert plan.variance == pytest.approx(variance, rel=0.1)
-    # A variance of 1,500 draws is known to about 4%; the rest is what the first order leaves out.
+    # A variance of 800 draws is known to about 5%; the rest is what the first order leaves out.
     np.testing.assert_allclose(plan.reduction, expected, rtol=0.3)
     assert np.corrcoef(plan.reduction.ravel(), expected.ravel())[0, 1] > 0.97
     assert plan.ranking()[0] == np.unravel_index(expected.argmax(), expected.shape)

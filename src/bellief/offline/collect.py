@@ -143,40 +143,36 @@ def collect_next(
     return CollectionPlan(reduction, time, seen, variance, visits, len(log), log.state_labels, log.action_labels)
 
 
-def _row_variances(problem: Problem, values, visits) -> tuple[np.ndarray, np.ndarray]:
-    """Variance of the value due to each pair's row (for a policy that surely takes it)."""
-    belief, prior = problem.sparse_belief(), problem.prior
-    cells, elsewhere = sparse.concentrations(prior, belief)
+def _row_variances(problem: Problem, values: Float[np.ndarray, "N S"], visits: Float[np.ndarray, "N S"]):
+    """Variance of the start value due to each pair's row, for a policy that surely takes the pair.
+
+    The slope of the start value in the probability of an outcome is discount * visits of the state * value of the
+    outcome, averaged over draws; the end is worth zero.
+    """
+    belief = problem.sparse_belief()
     states, actions, rows = problem.log.states, problem.log.actions, len(belief.unseen)
-    row_of_cell = np.repeat(np.arange(rows), np.diff(belief.first))
-    total = np.bincount(row_of_cell, cells, rows) + elsewhere
-    # Gradient of the start value with respect to each cell's probability, averaged over draws; the end is worth zero.
-    state_of_cell, going_on = row_of_cell // actions, belief.outcome < states
-    slope = np.zeros(len(cells))
-    sums = np.zeros(states)
+    row = np.repeat(np.arange(rows), np.diff(belief.first))
+    going_on = np.flatnonzero(belief.outcome < states)
+    state, outcome = row[going_on] // actions, belief.outcome[going_on]
+    slope, unseen_sum = np.zeros(len(row)), np.zeros(states)
     for value, visit in zip(values, visits, strict=True):
-        slope[going_on] += visit[state_of_cell[going_on]] * value[belief.outcome[going_on]]
-        sums += visit * value.sum()
+        slope[going_on] += visit[state] * value[outcome]
+        unseen_sum += visit * value.sum()
     slope *= problem.discount / len(values)
-    sums *= problem.discount / len(values)
-    return _dirichlet_variance(belief, row_of_cell, cells, elsewhere, total, slope, sums, visits, values, problem)
-
-
-def _dirichlet_variance(belief, row_of_cell, cells, elsewhere, total, slope, sums, visits, values, problem):
-    """Variance of slope times row, for Dirichlet rows with their unseen outcomes."""
-    states, actions, rows = problem.log.states, problem.log.actions, len(total)
-    chance, rest = cells / total[row_of_cell], elsewhere / total
+    unseen_sum *= problem.discount / len(values)
+    # Over the unseen outcomes: what is left of the sums over all outcomes. Their mean square needs every slope, which
+    # only a dense table can afford; a sparse belief spreads evenly over them anyway.
     unseen = np.maximum(belief.unseen, 1)
-    listed = np.bincount(row_of_cell, slope, rows)
-    # Mean slope of the unseen outcomes; where the table is dense, its mean square too.
-    mean_unseen = np.where(belief.unseen > 0, (np.repeat(sums, actions) - listed) / unseen, 0)
+    mean_unseen = (np.repeat(unseen_sum, actions) - np.bincount(row, slope, rows)) / unseen
     square_unseen = mean_unseen**2
     if problem.dense:
-        slopes = problem.discount * (visits.T @ values) / len(values)
-        squares = np.repeat((slopes**2).sum(-1), actions) - np.bincount(row_of_cell, slope**2, rows)
-        square_unseen = np.where(belief.unseen > 0, squares / unseen, 0)
-    mean = np.bincount(row_of_cell, chance * slope, rows) + rest * mean_unseen
-    square = np.bincount(row_of_cell, chance * slope**2, rows) + rest * square_unseen
+        squares = ((problem.discount * visits.T @ values / len(values)) ** 2).sum(-1)
+        square_unseen = (np.repeat(squares, actions) - np.bincount(row, slope**2, rows)) / unseen
+    cells, elsewhere = sparse.concentrations(problem.prior, belief)
+    total = np.bincount(row, cells, rows) + elsewhere
+    chance, rest = cells / total[row], elsewhere / total
+    mean = np.bincount(row, chance * slope, rows) + rest * mean_unseen
+    square = np.bincount(row, chance * slope**2, rows) + rest * square_unseen
     return (np.maximum(square - mean**2, 0) / (total + 1)).reshape(states, actions)
 
 

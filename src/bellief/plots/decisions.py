@@ -88,4 +88,4 @@ def plot_collection(plan: Any, top: int = 10, ax: "Axes | None" = None) -> "Axes
 
 
 def _percent(share: float) -> str:
-    return "under 0.1%" if 0 < share < 0.001 else f"{share:.1%}"
+    return "under 0.1%" if share < 0.0005 else "over 99.9%" if share > 0.9995 else f"{share:.1%}"

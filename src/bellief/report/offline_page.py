@@ -41,8 +41,8 @@ def number(value: float | None) -> str:
 
 
 def percent(share: float) -> str:
-    """One decimal."""
-    return "under 0.1%" if 0 < share < 0.001 else f"{share:.1%}"
+    """One decimal; draws are never so many that nothing, or everything, would be sure."""
+    return "under 0.1%" if share < 0.0005 else "over 99.9%" if share > 0.9995 else f"{share:.1%}"
 
 
 def posterior_page(posterior: ValuePosterior, footer: str = "") -> Page:
