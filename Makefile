@@ -65,7 +65,7 @@ $(READY): pyproject.toml requirements/lock.txt
 # Resolved on the oldest supported Python, from the public index alone: local mirrors and wheel folders would leave
 # their own hashes in the file.
 LOCK_PYTHON ?= python3.11
-LOCK_EXTRAS := nn ray tensorboard test docs dev
+LOCK_EXTRAS := nn ray tensorboard data test docs dev
 lock:  ## resolve requirements/lock.txt again (LOCK_FLAGS=--upgrade for newer versions)
 	@test -x .venv-lock/bin/pip-compile || { rm -rf .venv-lock; $(LOCK_PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install -qq "pip-tools==7.6.2"; }
 	@.venv-lock/bin/python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \

@@ -14,7 +14,18 @@ if TYPE_CHECKING:
     from bellief.agents.files import SavedAgent, load_agent, save_agent
     from bellief.envs import make
     from bellief.experiments import AgentComparison, RunResult, compare_agents, run
-    from bellief.offline import Transitions, ValuePosterior, evaluate
+    from bellief.offline import (
+        CollectionPlan,
+        Improvement,
+        LogStatistics,
+        PolicyComparison,
+        Transitions,
+        ValuePosterior,
+        collect_next,
+        compare,
+        evaluate,
+        improve,
+    )
 
 try:
     __version__ = version("bellief")
@@ -28,23 +39,37 @@ _HOMES = {
     "SavedAgent": "bellief.agents.files",
     "load_agent": "bellief.agents.files",
     "save_agent": "bellief.agents.files",
+    "CollectionPlan": "bellief.offline",
+    "Improvement": "bellief.offline",
+    "LogStatistics": "bellief.offline",
+    "PolicyComparison": "bellief.offline",
     "Transitions": "bellief.offline",
     "ValuePosterior": "bellief.offline",
+    "collect_next": "bellief.offline",
+    "compare": "bellief.offline",
     "evaluate": "bellief.offline",
+    "improve": "bellief.offline",
     "make": "bellief.envs",
     "run": "bellief.experiments",
 }
 
 __all__ = [
     "AgentComparison",
+    "CollectionPlan",
+    "Improvement",
+    "LogStatistics",
+    "PolicyComparison",
     "RunResult",
     "SavedAgent",
     "Transitions",
     "UserError",
     "ValuePosterior",
     "__version__",
+    "collect_next",
+    "compare",
     "compare_agents",
     "evaluate",
+    "improve",
     "load_agent",
     "make",
     "run",

@@ -24,7 +24,7 @@ DATA_MISTAKES = {
     "header only": (HEADER, ["no transitions"]),
     "repeated column": ("state,action,reward,next_state,state\n0,0,1,0,1\n", ["'state'", "more than once"]),
     "huge index": (HEADER + "0,0,1,123456789012345678901234567890\n", ["row 1", "next_state '1234"]),
-    "index that fits no memory": (HEADER + "0,0,1,999999\n", ["1000000 states", "memory"]),
+    "identifier for an index": (HEADER + "0,0,1,999999\n", ["2 of 1000000 states", "--labels"]),
     "not a flag": ("state,action,reward,next_state,terminated\n0,0,1,0,maybe\n", ["row 1", "terminated 'maybe'"]),
     "binary": (bytes(range(256)) * 4, ["data.csv"]),
     "other encoding": ((HEADER + ROWS).encode("utf-16"), ["UTF-8"]),
@@ -35,7 +35,12 @@ DATA_MISTAKES = {
 @pytest.mark.parametrize("mistake", DATA_MISTAKES)
 def test_data(call, table, mistake):
     content, fragments = DATA_MISTAKES[mistake]
-    assert_one_sentence(call("evaluate", table(content)), "data.csv" if "memory" not in fragments else "", *fragments)
+    assert_one_sentence(call("evaluate", table(content)), *fragments)
+
+
+def test_tables_that_fit_no_memory(call, table):
+    result = call("evaluate", table(HEADER + "0,0,1,999999\n"), "--belief", "dense")
+    assert_one_sentence(result, "1000000 states", "GB of memory")
 
 
 def test_a_long_cell_is_not_shown_whole(call, table):
@@ -104,7 +109,7 @@ EVALUATE_MISTAKES = {
     "level too large": (["--level", "2"], ["--level must lie in (0, 1), not 2"]),
     "level one": (["--level", "1"], ["--level must lie in (0, 1), not 1"]),
     "start outside": (["--start", "99"], ["start", "0 to 1", "99"]),
-    "start negative": (["--start", "-1"], ["--start must be at least 0, not -1"]),
+    "start negative": (["--start", "-1"], ["start must be one of the states 0 to 1, not -1"]),
     "horizon zero": (["--horizon", "0"], ["--horizon must be at least 1, not 0"]),
     "fractional draws": (["--draws", "2.5"], ["--draws needs a whole number, not '2.5'"]),
     "no MDPs": (["--mdps", "0"], ["--mdps must be at least 1, not 0"]),

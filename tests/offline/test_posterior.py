@@ -1,8 +1,13 @@
 """Summaries of draws."""
 
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from scipy import stats
 
+from bellief.errors import UserError
 from bellief.offline import ValuePosterior
 
 
@@ -90,3 +95,116 @@ def test_plot_returns_axes():
     from matplotlib.axes import Axes
 
     assert isinstance(posterior(np.random.default_rng(7).normal(size=(30, 2))).plot(), Axes)
+
+
+def test_shortest_interval():
+    """Of an exponential distribution the shortest 80% interval begins at its peak, zero; the equal-tailed does not."""
+    samples = stats.expon.ppf((np.arange(4999) + 0.5) / 4999)[:, None]
+    low, high = posterior(samples).interval(0.8, "highest-density")
+    assert low == pytest.approx(0, abs=1e-3)
+    assert high == pytest.approx(stats.expon.ppf(0.8), rel=0.01)
+    with pytest.raises(UserError, match=r"no interval 'widest'"):
+        posterior(samples).interval(0.8, "widest")
+    with pytest.raises(UserError, match=r"level must lie"):
+        posterior(samples).interval(1.5)
+
+
+def test_shortest_interval_covers_a_further_draw():
+    generator = np.random.default_rng(8)
+    draws, further = generator.normal(size=(20_000, 99)), generator.normal(size=20_000)
+    low, high = posterior(draws.T).interval(0.8, "highest-density")
+    # Choosing the shortest of many intervals costs a little coverage with few draws.
+    assert 0.75 < np.mean((low <= further) & (further <= high)) < 0.81
+
+
+def test_statements():
+    samples = np.array([[1.0, 5.0], [2.0, 6.0], [3.0, 7.0], [4.0, 8.0]])
+    result = posterior(samples, state_labels=("ill", "well"))
+    assert result.prob(lambda v: v > 3.5) == 0.75
+    assert result.prob(lambda v: v > 2.5, "ill") == 0.5
+    assert result.prob(lambda v: 5 < v < 7.5 if np.ndim(v) == 0 else None, "well") == 0.5
+    with pytest.raises(UserError, match=r"true or false"):
+        result.prob(lambda v: v + 1)
+    with pytest.raises(UserError, match=r"no state 'dead'"):
+        result.prob(lambda v: v > 1, "dead")
+
+
+def test_saved_posteriors_come_back(tmp_path):
+    samples = np.random.default_rng(9).normal(size=(30, 2))
+    first = posterior(samples, state_labels=("a", "b"), diagnostics={"warnings": ["careful"], "mdps": 30})
+    again = ValuePosterior.load(first.save(tmp_path / "value.npz"))
+    np.testing.assert_array_equal(again.samples, first.samples)
+    assert again.to_dict() == first.to_dict()
+    with pytest.raises(UserError, match=r"ends in .npz"):
+        first.save(tmp_path / "value.pickle")
+    assert [path.name for path in tmp_path.iterdir()] == ["value.npz"]
+
+
+@pytest.mark.parametrize("damage", ["cut", "text", "pickle", "shape", "missing"])
+def test_damaged_files(tmp_path, damage):
+    path = posterior(np.zeros((30, 2))).save(tmp_path / "value.npz")
+    content = path.read_bytes()
+    if damage == "cut":
+        path.write_bytes(content[: len(content) // 2])
+    elif damage == "text":
+        path.write_text("hello")
+    elif damage == "pickle":
+        np.savez(path, about=np.array([{"a": 1}], dtype=object))
+    elif damage == "shape":
+        with np.load(path) as archive:
+            arrays = dict(archive)
+        np.savez(path, **{**arrays, "start": np.ones(3)})
+    else:
+        path.unlink()
+    with pytest.raises(UserError, match=r"value\.npz"):
+        ValuePosterior.load(path)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_arviz():
+    pytest.importorskip("arviz")
+    result = posterior(np.random.default_rng(10).normal(size=(30, 2)), state_labels=("a", "b"))
+    data = result.to_arviz()
+    np.testing.assert_allclose(data.posterior["value"].sel(state="b").values[0], result.samples[:, 1])
+    np.testing.assert_allclose(data.posterior["start_value"].values[0], result.start_samples)
+
+
+def test_arviz_of_the_future(monkeypatch):
+    """From 1.0 on groups are keys of one dictionary."""
+    calls = []
+    stand_in = SimpleNamespace(__version__="1.2.0", from_dict=lambda *given, **named: calls.append((given, named)))
+    monkeypatch.setitem(sys.modules, "arviz", stand_in)
+    posterior(np.zeros((5, 2))).to_arviz()
+    ((groups,), named) = calls[0]
+    assert groups["posterior"]["value"].shape == (1, 5, 2)
+    assert named["dims"] == {"value": ["state"]}
+
+
+def test_explanations():
+    result = posterior(
+        np.random.default_rng(11).normal(size=(400, 2)),
+        diagnostics={"warnings": ["careful"], "effective_visits": 12.0},
+    )
+    said = " ".join(result.explain())
+    assert "400 independent draws" in said
+    assert "12 times" in said
+    assert said.endswith("careful")
+    # The error of an interval's end: sqrt(p (1 - p) / n) over the density there.
+    error = np.sqrt(0.05 * 0.95 / 400) / (stats.norm.pdf(stats.norm.ppf(0.05)) * np.sqrt(2))
+    assert result._interval_error() == pytest.approx(error, rel=0.6)
+
+
+def test_weights_and_doublings_are_told():
+    diagnostics = {"warnings": [], "mdps": 10, "effective_sample_size": 3.2, "sigma_doublings": 4, "resamples": 1}
+    said = " ".join(posterior(np.zeros((30, 2)), method="gaussian", diagnostics=diagnostics).explain())
+    assert "3.2 of 10" in said
+    assert "doubled 4 times" in said
+
+
+def test_labels_in_every_output():
+    result = posterior(np.random.default_rng(12).normal(size=(30, 2)), state_labels=("<ill>", "well"))
+    assert result.to_pandas().index.tolist() == ["<ill>", "well"]
+    assert "&lt;ill&gt;" in result._repr_html_()
+    assert "<ill>" not in result._repr_html_()
+    ticks = [tick.get_text() for tick in result.plot(["well"]).get_yticklabels()]
+    assert ticks == ["well"]

@@ -3,6 +3,7 @@
 import datetime
 import decimal
 import math
+import re
 
 import numpy as np
 import pandas as pd
@@ -158,19 +159,46 @@ def junk_frames(draw):
     return frame.infer_objects() if draw(st.booleans()) else frame
 
 
+def names_a_place(message):
+    """Every mistake in a table is in a row or a column, or there are no rows at all."""
+    return re.search(r"row \d+ has |no column '|column '.*' is there more than once|no transitions", message)
+
+
 @settings(deadline=None, max_examples=300)
-@given(junk_frames())
-def test_a_frame_loads_or_the_mistake_is_named(frame):
-    data, message = attempt(Transitions.from_frame, frame)
+@given(junk_frames(), st.sampled_from([None, True, False]))
+def test_a_frame_loads_or_the_mistake_is_named(frame, labels):
+    data, message = attempt(lambda one: Transitions.from_frame(one, labels=labels), frame)
     if data is None:
-        assert any(word in message for word in ("row", "column", "no transitions"))
+        assert names_a_place(message)
+        assert "\n" not in message
     else:
+        assert_whole(data)
+        for names, size in ((data.state_labels, data.states), (data.action_labels, data.actions)):
+            assert names is None or len(set(names)) == len(names) == size
         assert len(data) == len(frame) > 0
         assert 0 <= data.state.min() <= data.state.max() < data.states
         assert 0 <= data.next_state.min() <= data.next_state.max() < data.states
         assert 0 <= data.action.min() <= data.action.max() < data.actions
         assert np.isfinite(data.reward).all()
         assert data.first[0]
+
+
+def assert_whole(data):
+    """Statistics and rows tell the same story."""
+    log = data.statistics()
+    counts = np.zeros((data.states, data.actions, data.states + 1), dtype=int)
+    np.add.at(counts, (data.state, data.action, np.where(data.terminated, data.states, data.next_state)), 1)
+    again = np.zeros_like(counts)
+    again[log.cell_state, log.cell_action, log.cell_outcome] = log.cell_count
+    np.testing.assert_array_equal(counts, again)
+    np.testing.assert_array_equal(log.visits(), counts.sum(-1))
+    np.testing.assert_array_equal(log.start_count, np.bincount(data.state[data.first], minlength=data.states))
+    assert (log.transitions, log.ends) == (len(data), data.terminated.sum())
+    for pair, (state, action) in enumerate(zip(log.pair_state, log.pair_action, strict=True)):
+        rewards = data.reward[(data.state == state) & (data.action == action)]
+        size = max(1.0, float(np.abs(rewards).max()))
+        assert log.pair_mean[pair] == pytest.approx(rewards.mean(), abs=1e-9 * size)
+        assert log.pair_squares[pair] == pytest.approx(((rewards - rewards.mean()) ** 2).sum(), abs=1e-6 * size**2)
 
 
 cells = st.one_of(st.integers(-1, 3).map(str), st.floats().map(str), st.text(max_size=4), st.just('"'))
@@ -201,14 +229,17 @@ def test_a_file_loads_or_the_mistake_is_named(tmp_path_factory, header, rows):
         pd.Series([pd.Timedelta("1s")]),
         pd.Series([1 + 2j]),
         pd.Series([pd.NA], dtype="Int64"),
-        pd.Series(["x"], dtype="category"),
+        pd.Series([1.5]),
     ],
-    ids=["date", "duration", "complex", "missing", "category"],
+    ids=["date", "duration", "complex", "missing", "fraction"],
 )
-def test_columns_that_are_not_numbers(column, values):
+@pytest.mark.parametrize("labels", [None, True])
+def test_columns_that_are_neither_numbers_nor_labels(column, values, labels):
     frame = pd.DataFrame({name: [0] for name in REQUIRED}).assign(**{column: values})
+    if column == "reward" and values.dtype == float:
+        return
     with pytest.raises(UserError, match=f"row 1 has {column}"):
-        Transitions.from_frame(frame)
+        Transitions.from_frame(frame, labels=labels)
 
 
 def test_nullable_and_category_columns_of_numbers():

@@ -39,6 +39,10 @@ class Prior:
         """Pseudo-count of each of `outcomes` possible outcomes of a state-action pair."""
         return 1 / outcomes if self.sparse else self.dirichlet
 
+    def scaled(self, scale: float) -> "Prior":
+        """The same prior for rewards that are `scale` times as large."""
+        return dataclasses.replace(self, reward_mean=self.reward_mean * scale, reward_rate=self.reward_rate * scale**2)
+
     def reward(self, dtype: jnp.dtype) -> normal_gamma.Parameters:
         """The NormalGamma prior of one pair."""
         values = (self.reward_mean, self.reward_strength, self.reward_shape, self.reward_rate)

@@ -1,12 +1,12 @@
 """The commands. Each reads its options, calls the Python API and shows what comes back."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from bellief.cli import show, sweeps
-from bellief.cli.options import between, picture, split_settings, whole
+from bellief.cli import offline, show, sweeps
+from bellief.cli.options import Json, Plot, Quiet, Seed, between, count, split_settings
 from bellief.cli.progress import progress
 from bellief.errors import UserError
 from bellief.registry import AGENTS, ENVIRONMENTS, VALUES, find, looks_like_gymnasium
@@ -19,24 +19,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-sweeps.register(app)
-
-SEEDS = 2**32 - 1
 LONGEST_RUN = 2**31 - 1
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
-Seed = Annotated[
-    int, typer.Option(parser=whole("--seed", 0, SEEDS), metavar="N", help="Same seed, same result, bit for bit.")
-]
-Plot = Annotated[
-    Path | None,
-    typer.Option(parser=picture, metavar="FILE", help="Draw into a .png, .svg or .pdf file (replaced if it exists)."),
-]
-
-
-def _count(option: str, text: str, most: int | None = None) -> Any:
-    return typer.Option(option, parser=whole(option, 1, most), metavar="N", help=text)
 
 
 @app.callback(invoke_without_command=True)
@@ -55,85 +38,7 @@ def _root(
         typer.echo(context.get_help(), nl=False)
 
 
-@app.command()
-def evaluate(
-    data: Annotated[
-        str,
-        typer.Argument(
-            metavar="DATA",
-            show_default=False,
-            help="CSV file with state, action, reward, next_state; optionally terminated, episode.",
-        ),
-    ],
-    policy: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="uniform, behaviour (as seen in the data), or a CSV file with state, action, probability.",
-        ),
-    ] = "uniform",
-    discount: Annotated[
-        float,
-        typer.Option(
-            parser=between("--discount", 0, 1, includes_high=True), metavar="NUMBER", help="In (0, 1]; 1 needs an end."
-        ),
-    ] = 0.99,
-    method: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="One of joint, gaussian, histogram, monte-carlo and mean-mdp."),
-    ] = "joint",
-    prior: Annotated[str, typer.Option(metavar="NAME", help="Prior over MDPs: paper or sparse.")] = "paper",
-    level: Annotated[
-        float, typer.Option(parser=between("--level", 0, 1), metavar="NUMBER", help="Mass of the credible intervals.")
-    ] = 0.9,
-    horizon: Annotated[int | None, _count("--horizon", "Steps that count; without it, for ever.")] = None,
-    states: Annotated[int | None, _count("--states", "Number of states, if more than the data show.")] = None,
-    actions: Annotated[int | None, _count("--actions", "Number of actions, if more than the data show.")] = None,
-    start: Annotated[
-        int | None,
-        typer.Option(parser=whole("--start"), metavar="S", help="First state; without it, those seen in the data."),
-    ] = None,
-    draws: Annotated[int, _count("--draws", "Value functions to draw.")] = 1000,
-    mdps: Annotated[
-        int | None, _count("--mdps", "MDPs to sample; without it as many as draws, or 10 for gaussian and histogram.")
-    ] = None,
-    lookahead: Annotated[
-        int | None, _count("--lookahead", "Induction steps without a horizon; without it enough for 99.9%.")
-    ] = None,
-    final: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Where the induction starts: zero, own or pooled.")
-    ] = None,
-    seed: Seed = 0,
-    plot: Plot = None,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """What a policy is worth, and how sure the data make us of it."""
-    with progress("Evaluating", quiet):
-        from bellief.offline import Transitions
-        from bellief.offline import evaluate as evaluate_policy
-
-        posterior = evaluate_policy(
-            Transitions.from_csv(data, states=states, actions=actions),
-            policy,
-            discount,
-            method=method,
-            prior=prior,
-            horizon=horizon,
-            start=start,
-            level=level,
-            seed=seed,
-            mdps=mdps,
-            draws=draws,
-            lookahead=lookahead,
-            final=final,
-        )
-        if plot is not None:
-            show.write_picture(posterior.plot(), plot)
-    if json:
-        show.print_json(posterior.to_dict())
-    else:
-        show.print_posterior(posterior.to_dict(), policy)
+offline.register(app)
 
 
 @app.command()
@@ -145,8 +50,8 @@ def run(
         ),
     ],
     agent: Annotated[str, typer.Option(metavar="NAME", help="Agent; see 'bellief list agents'.")] = "bbi",
-    steps: Annotated[int, _count("--steps", "Steps of each run.", LONGEST_RUN)] = 10_000,
-    runs: Annotated[int, _count("--runs", "Independent runs.")] = 10,
+    steps: Annotated[int, count("--steps", "Steps of each run.", LONGEST_RUN)] = 10_000,
+    runs: Annotated[int, count("--runs", "Independent runs.")] = 10,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -159,7 +64,7 @@ def run(
         bool, typer.Option("--table", help="Read a Gymnasium environment's transition table and run compiled.")
     ] = False,
     bins: Annotated[
-        int | None, _count("--bins", "Cut Box observations of a Gymnasium environment into so many bins a dimension.")
+        int | None, count("--bins", "Cut Box observations of a Gymnasium environment into so many bins a dimension.")
     ] = None,
     half_life: Annotated[
         float,
@@ -233,8 +138,8 @@ def compare_agents(
             metavar="NAME", show_default=False, help="Environment: see 'bellief list envs', or a Gymnasium id."
         ),
     ],
-    steps: Annotated[int, _count("--steps", "Steps of each run.", LONGEST_RUN)] = 10_000,
-    runs: Annotated[int, _count("--runs", "Independent runs.")] = 10,
+    steps: Annotated[int, count("--steps", "Steps of each run.", LONGEST_RUN)] = 10_000,
+    runs: Annotated[int, count("--runs", "Independent runs.")] = 10,
     seed: Seed = 0,
     plot: Plot = None,
     json: Json = False,
@@ -253,6 +158,9 @@ def compare_agents(
         show.print_json(comparison.to_dict())
     else:
         show.print_comparison(comparison.to_dict())
+
+
+sweeps.register(app)
 
 
 KINDS = {"envs": ENVIRONMENTS, "agents": AGENTS, "values": VALUES}

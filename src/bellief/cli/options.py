@@ -3,11 +3,15 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated, Any
+
+import typer
 
 from bellief.cli.failures import OptionError
 from bellief.errors import UserError
 
 PICTURES = (".pdf", ".png", ".svg")
+SEEDS = 2**32 - 1
 
 
 def whole(option: str, least: int = 0, most: int | None = None) -> Callable[[str], int]:
@@ -43,16 +47,55 @@ def between(option: str, low: float, high: float, includes_high: bool = False) -
     return read
 
 
+def count(option: str, text: str, most: int | None = None) -> Any:
+    """An option that takes a whole number from 1."""
+    return typer.Option(option, parser=whole(option, 1, most), metavar="N", help=text)
+
+
 def picture(text: str) -> Path:
     """Reader of the path of a picture that can be written."""
+    return _writable("--plot", text, PICTURES, ".png, .svg or .pdf")
+
+
+def page(text: str) -> Path:
+    """Reader of the path of a page that can be written."""
+    return _writable("--report", text, (".html", ".htm"), ".html")
+
+
+def _writable(option: str, text: str, endings: tuple[str, ...], said: str) -> Path:
     path = Path(text)
-    if path.suffix.lower() not in PICTURES:
-        raise OptionError(f"--plot needs a file name that ends in .png, .svg or .pdf, not '{text}'.")
+    if path.suffix.lower() not in endings:
+        raise OptionError(f"{option} needs a file name that ends in {said}, not '{text}'.")
     if path.is_dir():
-        raise OptionError(f"--plot needs a file, and {path} is a folder.")
+        raise OptionError(f"{option} needs a file, and {path} is a folder.")
     if not path.absolute().parent.is_dir():
-        raise OptionError(f"--plot cannot write {path}, because its folder does not exist; make the folder first.")
+        raise OptionError(f"{option} cannot write {path}, because its folder does not exist; make the folder first.")
     return path
+
+
+def scale(text: str) -> float | str:
+    """Reader of a reward scale."""
+    return text if text == "data" else between("--reward-scale", 0, math.inf)(text)
+
+
+def names_or_number(option: str) -> Callable[[str], int | list[str]]:
+    """Reader of a number of things or, with commas, of their labels."""
+
+    def read(text: str) -> int | list[str]:
+        return [name.strip() for name in text.split(",")] if "," in text else whole(option, 1)(text)
+
+    return read
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+Seed = Annotated[
+    int, typer.Option(parser=whole("--seed", 0, SEEDS), metavar="N", help="Same seed, same result, bit for bit.")
+]
+Plot = Annotated[
+    Path | None,
+    typer.Option(parser=picture, metavar="FILE", help="Draw into a .png, .svg or .pdf file (replaced if it exists)."),
+]
 
 
 def split_settings(assignments: list[str]) -> tuple[dict[str, str], dict[str, str]]:

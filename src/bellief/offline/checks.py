@@ -41,6 +41,17 @@ def check_memory(states: int, actions: int, *, tables: int) -> None:
         )
 
 
+def check_sparse_memory(states: int, actions: int, cells: int, draws: int) -> None:
+    """The draws of all states' values, the rows and the observed outcomes must fit into the machine's memory."""
+    needed = 8 * (states * draws + 40 * states * actions + 40 * cells)
+    available = _physical_memory()
+    if available is not None and needed > available:
+        raise UserError(
+            f"{draws} draws of {states} states' values with {actions} actions need about {needed / 1e9:.3g} GB of "
+            f"memory and this machine has {available / 1e9:.3g}: ask for fewer draws."
+        )
+
+
 def _physical_memory() -> int | None:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

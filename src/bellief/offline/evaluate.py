@@ -15,10 +15,13 @@ from bellief.induction import evaluate as induction
 from bellief.induction import method1, monte_carlo
 from bellief.mdp import bellman
 from bellief.offline.checks import check_choice, check_memory, check_numbers
+from bellief.offline.diagnostics import coverage, coverage_warnings
+from bellief.offline.models import SparseModels
 from bellief.offline.policies import read_policy
 from bellief.offline.posterior import ValuePosterior
+from bellief.offline.problem import Problem, prepare
+from bellief.offline.statistics import LogStatistics
 from bellief.offline.transitions import Transitions
-from bellief.types import Transition
 from bellief.values import joint
 
 METHODS = ("joint", "gaussian", "histogram", "monte-carlo", "mean-mdp")
@@ -32,14 +35,15 @@ DRAW_STREAM, STEP_STREAM = 2**31 - 1, 2**31 - 2
 
 
 def evaluate(
-    data: Transitions,
+    data: Transitions | LogStatistics,
     policy: Any = "uniform",
     discount: float = 0.99,
     *,
     method: str = "joint",
     prior: str | tabular.Prior = "paper",
+    reward_scale: float | str | None = None,
     horizon: int | None = None,
-    start: int | Float[np.ndarray, "S"] | None = None,
+    start: int | str | Float[np.ndarray, "S"] | None = None,
     terminates: bool | None = None,
     level: float = 0.9,
     seed: int = 0,
@@ -48,16 +52,21 @@ def evaluate(
     lookahead: int | None = None,
     final: str | None = None,
     settings: method1.Settings | None = None,
+    belief: str = "auto",
+    support: Any = None,
 ) -> ValuePosterior:
     """Posterior distribution over the value function of `policy`, given the data and a prior over MDPs.
 
     Args:
-        data: the logged transitions.
-        policy: `uniform`, `behaviour`, the path of a CSV file, an array [S, A], or one action per state.
+        data: the logged transitions, or their statistics alone.
+        policy: `uniform`, `behaviour`, `always:ACTION`, the path of a CSV file, an array [S, A], one action per state,
+            or a dictionary from states to actions (or to dictionaries of probabilities).
         discount: in (0, 1]; 1 needs a horizon, or episodes that end.
         method: `joint` (ours, exact given the sampled MDPs), `gaussian` and `histogram` (the paper's Algorithm 2),
             `monte-carlo` (its Algorithm 1), or `mean-mdp` (one number: no uncertainty).
         prior: `paper`, `sparse`, or a `Prior`.
+        reward_scale: size of a typical reward, in whose units the prior over rewards is meant; `data` takes the root
+            mean square of the logged rewards. By default 1.
         horizon: number of steps that count; None means for ever.
         start: a state or a distribution over first states; by default the observed one.
         terminates: whether episodes can end at all; by default whether any did in the data.
@@ -69,6 +78,10 @@ def evaluate(
         final: psi_H, where the induction starts without a horizon: `zero`, each sampled MDP's `own` infinite-horizon
             values (the default of joint and monte-carlo), or one Gaussian `pooled` over them.
         settings: choices of Method 1 for gaussian and histogram.
+        belief: `dense` (every next state is possible on its own), `sparse` (observed next states, and one cell for all
+            others), or `auto`: dense up to 2,000 states.
+        support: the next states that are possible at all, for the sparse belief: a table (or the path of a CSV file)
+            with state, next_state and optionally action, or a SciPy matrix [S, S].
     """
     check_choice("method", method, METHODS)
     check_choice("final value", final or "zero", induction.FINALS)
@@ -77,54 +90,131 @@ def evaluate(
         raise UserError(
             f"After a horizon of {horizon} steps nothing counts, so final cannot be '{final}': leave it out."
         )
-    if data.terminated.any() and terminates is False:
-        raise UserError("Episodes end in the data, so terminates cannot be False.")
-    if discount == 1 and horizon is None and not (data.terminated.any() or terminates):
-        raise UserError(
-            "With discount 1 and no end in sight the value is infinite: give a horizon, a discount below 1, or data in "
-            "which episodes end (a column 'terminated')."
-        )
-    with jax.enable_x64(True), jax.default_matmul_precision("highest"):
-        problem = _Problem(data, policy, discount, prior, horizon, start, terminates)
-        if method == "mean-mdp":
-            samples, notes = problem.mean_values()[None], {}
-        elif method == "joint" and final == "pooled":
-            samples, notes = problem.joint(seed, mdps or draws, draws, lookahead, final)
-        elif method in ("joint", "monte-carlo"):
-            # With psi_H a point for each MDP the joint belief is Monte Carlo, which keeps few MDPs in memory at a time;
-            # with psi_H at their own values every step changes nothing, and the exact solution is all there is to do.
-            samples, notes = problem.monte_carlo(seed, mdps or draws, final or "own", lookahead)
-        else:
-            samples, notes = problem.method1(seed, method, mdps or 10, draws, lookahead, final or "zero", settings)
+    ready = prepare(
+        data,
+        discount,
+        prior=prior,
+        reward_scale=reward_scale,
+        horizon=horizon,
+        start=start,
+        terminates=terminates,
+        belief=belief,
+        support=support,
+        draws=mdps or draws,
+    )
+    if ready.dense:
+        problem, samples, notes = _dense(ready, policy, method, final, seed, mdps, draws, lookahead, settings)
+    else:
+        problem, samples, notes = _sparse(ready, policy, method, final, seed, mdps or draws)
+    return posterior_of(problem, samples, method, level, notes)
+
+
+def posterior_of(problem: "Questions", samples, method: str, level: float, notes: dict[str, Any]) -> ValuePosterior:
+    """The posterior that consists of some draws."""
+    ready = problem.ready
     return ValuePosterior(
         samples=np.asarray(samples, dtype=np.float64),
-        start=problem.start,
+        start=ready.start,
         method=method,
-        discount=float(discount),
-        actions=data.actions,
-        transitions=len(data),
+        discount=ready.discount,
+        actions=ready.log.actions,
+        transitions=len(ready.log),
         sd_exists=problem.sd_exists(sampled=method in ("joint", "monte-carlo")),
         diagnostics=problem.diagnostics(method) | notes,
         level=level,
+        state_labels=ready.log.state_labels,
     )
 
 
-class _Problem:
-    """Data, policy and prior turned into arrays, and the ways to evaluate them."""
+def _dense(ready: Problem, policy, method, final, seed, mdps, draws, lookahead, settings):
+    """Values by one of the methods, with the dense belief."""
+    with jax.enable_x64(True), jax.default_matmul_precision("highest"):
+        problem = _Problem(ready, policy)
+        if method == "mean-mdp":
+            return problem, problem.mean_values()[None], {}
+        if method == "joint" and final == "pooled":
+            return problem, *problem.joint(seed, mdps or draws, draws, lookahead, final)
+        if method in ("joint", "monte-carlo"):
+            # With psi_H a point for each MDP the joint belief is Monte Carlo, which keeps few MDPs in memory at a time;
+            # with psi_H at their own values every step changes nothing, and the exact solution is all there is to do.
+            return problem, *problem.monte_carlo(seed, mdps or draws, final or "own", lookahead)
+        return problem, *problem.method1(seed, method, mdps or 10, draws, lookahead, final or "zero", settings)
 
-    def __init__(self, data: Transitions, policy: Any, discount: float, prior, horizon: int | None, start, terminates):
-        check_memory(data.states, data.actions, tables=1)
-        self.data, self.discount, self.horizon = data, discount, horizon
-        self.prior = prior if isinstance(prior, tabular.Prior) else tabular.named_prior(prior)
-        self.policy = read_policy(policy, data)
-        self.start = _start(start, data)
-        self.terminates = bool(data.terminated.any()) if terminates is None else terminates
-        belief = tabular.init(data.states, data.actions, self.terminates, jnp.float64)
-        fields = (data.state, data.action, data.reward, data.next_state, data.terminated)
-        belief = tabular.update_batch(belief, Transition(*(jnp.asarray(field) for field in fields)))
+
+def _sparse(ready: Problem, policy, method, final, seed, mdps):
+    """Values in sampled MDPs, or in the mean MDP, with the sparse belief."""
+    if method not in ("joint", "monte-carlo", "mean-mdp") or final not in (None, "own"):
+        raise UserError(
+            "With the sparse belief the method must be joint, monte-carlo or mean-mdp, and final be left out: these "
+            "solve every sampled MDP by itself; for other methods ask for the dense belief."
+        )
+    problem = Questions(ready, policy)
+    models = SparseModels(ready, seed, mdps)
+    if method == "mean-mdp":
+        return problem, models.mean_values(problem.policy)[None], {"belief": "sparse"}
+    return problem, models.values(problem.policy[None])[:, 0], {"belief": "sparse", "mdps": mdps}
+
+
+class Questions:
+    """A policy for a log, and what can be said about the two before anything is sampled."""
+
+    def __init__(self, ready: Problem, policy: Any):
+        self.ready, self.data, self.prior = ready, ready.log, ready.prior
+        self.discount, self.horizon, self.start = ready.discount, ready.horizon, ready.start
+        self.terminates = ready.terminates
+        self.policy = read_policy(policy, ready.log)
+
+    def sd_exists(self, sampled: bool) -> np.ndarray:
+        """Whether each state's value has a posterior variance.
+
+        A mean reward after n visits has a Student t distribution with 2 * shape + n degrees of freedom, and a variance
+        only above 2. Under a Dirichlet belief every state may lead anywhere, so one bad pair reaches all states;
+        within one step it reaches only its own.
+        """
+        states = self.data.states
+        if not sampled:
+            return np.ones(states, dtype=bool)
+        degrees = 2 * self.prior.reward_shape + self.data.visits()
+        bad = ((self.policy > 0) & (degrees <= 2)).any(-1)
+        return np.logical_not(bad) if self.horizon == 1 else np.full(states, not bad.any())
+
+    def diagnostics(self, method: str) -> dict[str, Any]:
+        """What a reader of the numbers should know."""
+        covered = coverage(self.ready, self.policy)
+        warnings = coverage_warnings(covered)
+        if method in ("joint", "monte-carlo") and not self.sd_exists(sampled=True).all():
+            warnings.append("The posterior has no finite variance (a reward never observed is heavy-tailed): no sd.")
+        if not self.ready.dense and self.ready.support is None and covered.unvisited:
+            warnings.append(
+                "The sparse belief spreads what was never tried evenly over all states, so that intervals are too "
+                "narrow where the policy needs it; give a support."
+            )
+        if method in ("gaussian", "histogram"):
+            warnings.append(
+                "This value belief forgets which MDP a value came from, so its spread is far too small; use joint for "
+                "intervals."
+            )
+        if method == "mean-mdp":
+            warnings.append("The mean MDP gives one number and no uncertainty.")
+        return {
+            "prior": {"dirichlet": self.prior.concentration(self.data.states + self.terminates)},
+            "horizon": self.horizon,
+            "unvisited_pairs": len(covered.unvisited),
+            "time_in_unvisited_pairs": covered.time_in_unvisited,
+            "effective_visits": covered.effective_visits,
+            "warnings": warnings,
+        }
+
+
+class _Problem(Questions):
+    """Data, policy and prior turned into dense arrays, and the ways to evaluate them."""
+
+    def __init__(self, ready: Problem, policy: Any):
+        super().__init__(ready, policy)
+        belief = self.data.belief(self.terminates)
         used = jnp.asarray(self.policy)
         if ((self.policy == 0) | (self.policy == 1)).all():
-            belief, used = tabular.restrict(belief, jnp.argmax(used, axis=-1)), jnp.ones((data.states, 1))
+            belief, used = tabular.restrict(belief, jnp.argmax(used, axis=-1)), jnp.ones((self.data.states, 1))
         self.belief, self.used = belief, used
         counts = np.asarray(belief.counts)
         self.support = 1 << int((counts > 0).sum(-1).max()).bit_length()
@@ -193,8 +283,8 @@ class _Problem:
         Logged data do not tell the range of possible rewards; the prior's typical reward keeps the span positive.
         """
         prior = self.prior
-        high = max(float(self.data.reward.max()), prior.reward_mean)
-        low = min(float(self.data.reward.min()), prior.reward_mean)
+        high = max(self.data.reward_high, prior.reward_mean)
+        low = min(self.data.reward_low, prior.reward_mean)
         span = max(high - low, math.sqrt(prior.reward_rate / prior.reward_shape))
         steps = self._steps(None) if self.discount == 1 else 1 / (1 - self.discount)
         return span * (steps if self.horizon is None else min(steps, self.horizon))
@@ -214,52 +304,6 @@ class _Problem:
             if weight.max() <= TRUNCATION:
                 return step
         return LONGEST_LOOKAHEAD
-
-    def unvisited(self) -> list[tuple[int, int]]:
-        """Pairs that the policy may use and that were never tried."""
-        pairs = np.argwhere((self.policy > 0) & (self.data.visits() == 0))
-        return [(int(state), int(action)) for state, action in pairs]
-
-    def sd_exists(self, sampled: bool) -> np.ndarray:
-        """Whether each state's value has a posterior variance.
-
-        A mean reward after n visits has a Student t distribution with 2 * shape + n degrees of freedom, and a variance
-        only above 2. Under a Dirichlet belief every state may lead anywhere, so one bad pair reaches all states;
-        within one step it reaches only its own.
-        """
-        states = self.data.states
-        if not sampled:
-            return np.ones(states, dtype=bool)
-        degrees = 2 * self.prior.reward_shape + self.data.visits()
-        bad = ((self.policy > 0) & (degrees <= 2)).any(-1)
-        return np.logical_not(bad) if self.horizon == 1 else np.full(states, not bad.any())
-
-    def diagnostics(self, method: str) -> dict[str, Any]:
-        """What a reader of the numbers should know."""
-        unvisited = self.unvisited()
-        warnings = []
-        if unvisited:
-            shown = ", ".join(f"({state}, {action})" for state, action in unvisited[:3])
-            more = f" and {len(unvisited) - 3} more" if len(unvisited) > 3 else ""
-            warnings.append(
-                f"The policy may use {len(unvisited)} state-action pairs that the data never tried: {shown}{more}. "
-                "What happens there is the prior's guess."
-            )
-        if method in ("joint", "monte-carlo") and not self.sd_exists(sampled=True).all():
-            warnings.append("The posterior has no finite variance (a reward never observed is heavy-tailed): no sd.")
-        if method in ("gaussian", "histogram"):
-            warnings.append(
-                "This value belief forgets which MDP a value came from, so its spread is far too small; use joint for "
-                "intervals."
-            )
-        if method == "mean-mdp":
-            warnings.append("The mean MDP gives one number and no uncertainty.")
-        return {
-            "prior": {"dirichlet": self.prior.concentration(self.data.states + self.terminates)},
-            "horizon": self.horizon,
-            "unvisited_pairs": len(unvisited),
-            "warnings": warnings,
-        }
 
 
 _SAMPLER = ("prior", "support")
@@ -289,16 +333,3 @@ def _method1(key, policy, value_span, *, mdps, steps, final, settings, belief, d
     sampled = _draw_mdps(key, mdps, belief, discount, prior, support)
     step_key = jax.random.fold_in(key, STEP_STREAM)
     return induction.by_method1(step_key, settings, sampled, policy, steps, value_span, final)
-
-
-def _start(start: int | np.ndarray | None, data: Transitions) -> Float[np.ndarray, "S"]:
-    if start is None:
-        return data.start_distribution()
-    if isinstance(start, int | np.integer):
-        if not 0 <= start < data.states:
-            raise UserError(f"start must be one of the states 0 to {data.states - 1}, not {start}.")
-        return np.eye(data.states)[start]
-    start = np.asarray(start, dtype=np.float64)
-    if start.shape != (data.states,) or (start < 0).any() or not np.isclose(start.sum(), 1):
-        raise UserError(f"The start distribution must be {data.states} non-negative numbers with sum 1.")
-    return start

@@ -1,14 +1,23 @@
 """The value posterior: what a policy is worth in each state, and how sure the data make us."""
 
 import dataclasses
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
+from bellief.errors import UserError
+from bellief.offline.diagnostics import explain
+from bellief.offline.labels import find
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+KINDS = ("equal-tailed", "highest-density")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -30,6 +39,7 @@ class ValuePosterior:
     sd_exists: Bool[np.ndarray, "S"]
     diagnostics: dict[str, Any]
     level: float = 0.9
+    state_labels: tuple[str, ...] | None = None
 
     @property
     def states(self) -> int:
@@ -37,9 +47,20 @@ class ValuePosterior:
         return self.samples.shape[1]
 
     @property
+    def state_names(self) -> Sequence[int | str]:
+        """What to call each state: its label, or its number."""
+        return range(self.states) if self.state_labels is None else self.state_labels
+
+    @property
     def start_samples(self) -> Float[np.ndarray, "N"]:
         """Draws of the value averaged over first states."""
         return self.samples @ self.start
+
+    def samples_of(self, state: int | str | None = None) -> Float[np.ndarray, "N"]:
+        """Draws of the value of one state, by label or number; without one, of the start value."""
+        if state is None:
+            return self.start_samples
+        return self.samples[:, find("state", state, self.states, self.state_labels)]
 
     @property
     def mean(self) -> Float[np.ndarray, "S"]:
@@ -53,22 +74,56 @@ class ValuePosterior:
 
     def quantile(self, level: float) -> Float[np.ndarray, "S"]:
         """Posterior quantile of each state's value, corrected for the finite number of draws."""
-        return _quantile(self.samples, level)
+        if not 0 <= level <= 1:
+            raise UserError(f"A quantile's level must lie between 0 and 1, not {level}.")
+        return quantile(self.samples, level)
 
-    def interval(self, level: float | None = None) -> tuple[Float[np.ndarray, "S"], Float[np.ndarray, "S"]]:
-        """Equal-tailed credible interval of each state's value."""
-        tail = (1 - (self.level if level is None else level)) / 2
-        return self.quantile(tail), self.quantile(1 - tail)
+    def interval(
+        self, level: float | None = None, kind: str = "equal-tailed"
+    ) -> tuple[Float[np.ndarray, "S"], Float[np.ndarray, "S"]]:
+        """Credible interval of each state's value: `equal-tailed`, or the shortest one (`highest-density`)."""
+        return interval(self.samples, self._level(level), kind)
 
-    def start_summary(self, level: float | None = None) -> dict[str, float | None]:
+    def prob(self, predicate: Callable[[np.ndarray], Any], state: int | str | None = None) -> float:
+        """Posterior probability of a statement about the start value, or that of a state: `prob(lambda v: v > 10)`."""
+        values = self.samples_of(state)
+        answers = np.asarray(predicate(values))
+        if answers.shape != values.shape:
+            answers = np.array([bool(predicate(value)) for value in values])
+        if answers.dtype != bool:
+            raise UserError("A statement must be true or false for each value, as in prob(lambda v: v > 10).")
+        return float(answers.mean())
+
+    def start_summary(self, level: float | None = None, kind: str = "equal-tailed") -> dict[str, float | None]:
         """Mean, sd and credible interval of the value averaged over first states."""
         exists = bool(self.sd_exists[self.start > 0].all())
-        return _summary(self.start_samples, exists, self.level if level is None else level)
+        return summarise_values(self.start_samples, exists, self._level(level), kind)
+
+    def explain(self) -> list[str]:
+        """Diagnostics and warnings, in sentences."""
+        return explain(len(self.samples), self.method, self.diagnostics, self._interval_error(), self.level)
+
+    def _level(self, level: float | None) -> float:
+        level = self.level if level is None else level
+        if not 0 < level < 1:
+            raise UserError(f"level must lie between 0 and 1, not {level}.")
+        return level
+
+    def _interval_error(self) -> float | None:
+        """Monte Carlo error of the interval's ends: half the distance of the order statistics one error apart."""
+        draws = np.sort(self.start_samples)
+        if len(draws) < 20:
+            return None
+        tail, count = (1 - self.level) / 2, len(draws)
+        error = np.sqrt(tail * (1 - tail) / count)
+        ends = [np.quantile(draws, np.clip([p - error, p + error], 0, 1)) for p in (tail, 1 - tail)]
+        return float(max(high - low for low, high in ends) / 2)
 
     def to_dict(self, level: float | None = None) -> dict[str, Any]:
         """Everything but the draws, as plain numbers: the document that `bellief evaluate --json` prints."""
-        level = self.level if level is None else level
+        level = self._level(level)
         low, high = self.interval(level)
+        rows = zip(self.state_names, self.mean, self.sd, low, high, strict=True)
         return {
             "method": self.method,
             "states": self.states,
@@ -79,7 +134,7 @@ class ValuePosterior:
             "start": self.start_summary(level),
             "per_state": [
                 {"state": state, "mean": float(mean), "sd": _or_none(sd), "low": float(lower), "high": float(upper)}
-                for state, (mean, sd, lower, upper) in enumerate(zip(self.mean, self.sd, low, high, strict=True))
+                for state, mean, sd, lower, upper in rows
             ],
             "diagnostics": self.diagnostics,
         }
@@ -88,11 +143,32 @@ class ValuePosterior:
         """One row per state: mean, sd, low, high."""
         return pd.DataFrame(self.to_dict(level)["per_state"]).set_index("state")
 
-    def plot(self, states: list[int] | None = None, ax: "Axes | None" = None) -> "Axes":
+    def to_arviz(self) -> Any:
+        """The draws for ArviZ: InferenceData (before 1.0) or a DataTree, with `value` by state and `start_value`."""
+        from bellief.offline.exchange import to_arviz
+
+        return to_arviz(self)
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Write a NumPy archive (.npz) without pickle."""
+        from bellief.offline.exchange import save
+
+        return save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> "ValuePosterior":
+        """Read what `save` wrote; nothing in the file is executed."""
+        from bellief.offline.exchange import load
+
+        return load(path)
+
+    def plot(self, states: Sequence[int | str] | None = None, ax: "Axes | None" = None) -> "Axes":
         """Densities of the values of some states (all of them up to eight, else the start value)."""
         from bellief.plots.posterior import plot_posterior
 
-        return plot_posterior(self, states, ax)
+        if states is not None:
+            states = [find("state", state, self.states, self.state_labels) for state in states]
+        return plot_posterior(self, states, ax)  # type: ignore[arg-type]  # numbers by now
 
     def __repr__(self) -> str:
         start = self.start_summary()
@@ -107,11 +183,27 @@ class ValuePosterior:
         return posterior_card(self)
 
 
+def interval(samples: Float[np.ndarray, "N *rest"], level: float, kind: str = "equal-tailed"):
+    """Both ends of a credible interval, along the first axis."""
+    if kind == "equal-tailed":
+        return quantile(samples, (1 - level) / 2), quantile(samples, (1 + level) / 2)
+    if kind != "highest-density":
+        raise UserError(f"There is no interval '{kind}'; choose one of {', '.join(KINDS)}.")
+    ordered = np.sort(samples, axis=0)
+    # So many draws inside that a further one falls between the ends with probability `level`, ends being draws.
+    inside = min(len(ordered), max(1, int(np.ceil(level * (len(ordered) + 1)))))
+    widths = ordered[inside - 1 :] - ordered[: len(ordered) - inside + 1]
+    first = np.argmin(widths, axis=0)[None]
+    low = np.take_along_axis(ordered, first, 0)[0]
+    return low, np.take_along_axis(ordered, first + inside - 1, 0)[0]
+
+
 def _sd(samples: np.ndarray) -> np.ndarray:
     return samples.std(0, ddof=1) if len(samples) > 1 else np.zeros(samples.shape[1:])
 
 
-def _quantile(samples: np.ndarray, level: float) -> np.ndarray:
+def quantile(samples: np.ndarray, level: float) -> np.ndarray:
+    """Quantile along the first axis."""
     # Position (n + 1) * level: a further draw falls below it with probability `level` exactly, however few draws.
     return np.quantile(samples, level, axis=0, method="weibull")
 
@@ -120,11 +212,10 @@ def _or_none(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _summary(samples: np.ndarray, sd_exists: bool, level: float) -> dict[str, float | None]:
-    tail = (1 - level) / 2
-    return {
-        "mean": float(samples.mean()),
-        "sd": float(_sd(samples)) if sd_exists else None,
-        "low": float(_quantile(samples, tail)),
-        "high": float(_quantile(samples, 1 - tail)),
-    }
+def summarise_values(
+    samples: Float[np.ndarray, "N"], sd_exists: bool, level: float, kind: str = "equal-tailed"
+) -> dict[str, float | None]:
+    """Mean, sd (None where it does not exist) and interval of draws of one number."""
+    low, high = interval(samples, level, kind)
+    sd = float(_sd(samples)) if sd_exists else None
+    return {"mean": float(samples.mean()), "sd": sd, "low": float(low), "high": float(high)}

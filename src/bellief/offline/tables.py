@@ -1,6 +1,9 @@
 """Reading tables that people made: every way in which a file can be unreadable becomes one sentence."""
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,14 +13,23 @@ from bellief.errors import UserError
 
 LONGEST_SHOWN = 40
 
+# Rows of a file that are in memory at a time: some tens of megabytes of numbers or short texts.
+PIECE = 1 << 17
+
 
 def read_table(path: str | Path, required: tuple[str, ...]) -> pd.DataFrame:
     """A CSV file as text cells, with the required columns present; cells are judged by the caller, who knows them."""
+    return pd.concat(list(csv_pieces(path, required)), ignore_index=True)
+
+
+def csv_pieces(path: str | Path, required: tuple[str, ...], rows: int | None = None) -> Iterator[pd.DataFrame]:
+    """A CSV file as text cells, at most `rows` of them at a time; at least one piece, which may have no rows."""
     path = Path(path)
-    try:
+    names: list[str] | None = None
+    with _explained(path, "CSV", required):
         # The header is read as a row like the others: pandas would rename a repeated column and, where the rows are
         # longer than the header, take the first column for an index.
-        frame = pd.read_csv(
+        pieces = pd.read_csv(
             path,
             header=None,
             index_col=False,
@@ -26,11 +38,54 @@ def read_table(path: str | Path, required: tuple[str, ...]) -> pd.DataFrame:
             skipinitialspace=True,
             encoding="utf-8-sig",
             compression=None,
+            chunksize=rows or PIECE,
         )
+        with pieces:
+            for piece in pieces:
+                if names is None:
+                    names = [str(name).strip() for name in piece.iloc[0]]
+                    piece = piece.iloc[1:]
+                piece = piece.reset_index(drop=True)
+                piece.columns = pd.Index(names)
+                check_columns(piece, required, f"{path}: ")
+                yield piece
+
+
+def parquet_pieces(
+    path: str | Path, required: tuple[str, ...], optional: tuple[str, ...], rows: int | None = None
+) -> Iterator[pd.DataFrame]:
+    """A Parquet file, at most `rows` rows at a time and only the columns that are asked for."""
+    path = Path(path)
+    try:
+        import pyarrow
+        import pyarrow.parquet as parquet
+    except ImportError:
+        raise UserError("Parquet files need pyarrow: pip install 'bellief[data]'.") from None
+    with _explained(path, "Parquet", required):
+        try:
+            # The system's allocator gives memory back between pieces; and no column is read ahead as a whole.
+            pyarrow.set_memory_pool(pyarrow.system_memory_pool())
+            with parquet.ParquetFile(path, pre_buffer=False) as file:
+                names = file.schema_arrow.names
+                check_columns(pd.DataFrame(columns=pd.Index(names, dtype=object)), required, f"{path}: ")
+                wanted = [name for name in names if name in (*required, *optional)]
+                yield pd.DataFrame(columns=pd.Index(wanted, dtype=object))
+                for batch in file.iter_batches(rows or PIECE, columns=wanted, use_threads=False):
+                    yield batch.to_pandas()
+        except pyarrow.ArrowException as error:
+            detail = str(error).strip().splitlines()[0].rstrip(".")
+            raise UserError(f"{path} is not a readable Parquet file ({shown(detail)}).") from None
+
+
+@contextlib.contextmanager
+def _explained(path: Path, kind: str, required: tuple[str, ...]) -> Iterator[None]:
+    """What goes wrong while a file is read, in one sentence."""
+    try:
+        yield
     except FileNotFoundError:
-        raise UserError(f"{path} does not exist; give the path of a CSV file.") from None
+        raise UserError(f"{path} does not exist; give the path of a {kind} file.") from None
     except IsADirectoryError:
-        raise UserError(f"{path} is a folder; give the path of a CSV file.") from None
+        raise UserError(f"{path} is a folder; give the path of a {kind} file.") from None
     except pd.errors.EmptyDataError:
         raise UserError(f"{path} is empty; it needs a header line with {', '.join(required)}.") from None
     except pd.errors.ParserError as error:
@@ -40,11 +95,6 @@ def read_table(path: str | Path, required: tuple[str, ...]) -> pd.DataFrame:
         raise UserError(f"{path} is not text in UTF-8; save it as a CSV file in UTF-8.") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror or error}).") from None
-    names = [str(name).strip() for name in frame.iloc[0]]
-    frame = frame.iloc[1:].reset_index(drop=True)
-    frame.columns = pd.Index(names)
-    check_columns(frame, required, f"{path}: ")
-    return frame
 
 
 def check_columns(frame: pd.DataFrame, required: tuple[str, ...], source: str) -> None:
@@ -74,7 +124,7 @@ def to_text(column: pd.Series) -> pd.Series:
     return pd.Series([str(cell) for cell in column], dtype=object)
 
 
-def shown(cell: object) -> str:
+def shown(cell: Any) -> str:
     """A cell as a message shows it: on one line, and not the whole of a long one."""
     text = " ".join(str(cell).split())
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 3] + "..."

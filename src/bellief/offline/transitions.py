@@ -1,6 +1,9 @@
 """Logged transitions, validated: what comes out of here can be trusted by everything after it."""
 
 import dataclasses
+import functools
+import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,23 +12,32 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 
 from bellief.errors import UserError
-from bellief.offline.tables import check_columns, read_table, shown, to_numbers, to_text
+from bellief.offline import sources
+from bellief.offline.encode import LARGEST_INDEX, LARGEST_REWARD, OPTIONAL, REQUIRED, Columns, Encoder
+from bellief.offline.labels import Labels
+from bellief.offline.statistics import LogStatistics
+from bellief.offline.tables import csv_pieces, parquet_pieces
 
-REQUIRED = ("state", "action", "reward", "next_state")
-OPTIONAL = ("terminated", "episode")
-_TRUE, _FALSE = {"true", "t", "1", "1.0", "yes", "y"}, {"false", "f", "0", "0.0", "no", "n", ""}
+__all__ = ["LARGEST_INDEX", "LARGEST_REWARD", "OPTIONAL", "REQUIRED", "Transitions"]
 
-# Indices beyond this would ask for tables that no machine holds; it is almost always an identifier that was not
-# turned into an index.
-LARGEST_INDEX = 1_000_000
-
-# Sums of squares of larger rewards would overflow.
-LARGEST_REWARD = 1e100
+Sizes = int | Sequence[str] | None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Transitions:
-    """A log of `n` steps. States and actions are indices; `first` marks the first step of each episode."""
+    """A log of `n` steps. States and actions are indices; `first` marks the first step of each episode.
+
+    `state_labels` and `action_labels` hold their names where the log had names instead of numbers.
+
+    Every way in takes `states` and `actions`: a number, where there are more than the log shows, or a list of labels,
+    which also fixes their order. Without them numbers run to the largest seen, and labels are sorted. `labels` says
+    whether cells are labels (True) or numbers from 0 (False); without it the first row decides.
+
+    A step that `terminated` has no next state that matters, and its cell may be empty. A step that was `truncated`
+    ends the episode in the log but not in the world: its next state counts as any other. Without `episode`, an
+    episode begins with the first step, after an end, and wherever a step does not start in the state that the one
+    before it led to.
+    """
 
     state: Int[np.ndarray, "n"]
     action: Int[np.ndarray, "n"]
@@ -35,6 +47,8 @@ class Transitions:
     first: Bool[np.ndarray, "n"]
     states: int
     actions: int
+    state_labels: Labels = None
+    action_labels: Labels = None
 
     def __len__(self) -> int:
         return len(self.state)
@@ -49,111 +63,116 @@ class Transitions:
         terminated: Any = None,
         episode: Any = None,
         *,
-        states: int | None = None,
-        actions: int | None = None,
+        truncated: Any = None,
+        states: Sizes = None,
+        actions: Sizes = None,
+        labels: bool | None = None,
     ) -> "Transitions":
-        """Build from sequences of equal length. `states` and `actions` default to one more than the largest seen.
-
-        Without `episode`, an episode begins with the first step, after an end, and wherever a step does not start in
-        the state that the one before it led to.
-        """
+        """Build from sequences of equal length."""
         columns = {"state": state, "action": action, "reward": reward, "next_state": next_state}
-        if terminated is not None:
-            columns["terminated"] = terminated
-        if episode is not None:
-            columns["episode"] = episode
+        optional = {"terminated": terminated, "truncated": truncated, "episode": episode}
+        columns |= {name: values for name, values in optional.items() if values is not None}
         arrays = {name: np.asarray(values) for name, values in columns.items()}
-        lengths = {name: values.shape for name, values in arrays.items()}
-        if any(len(shape) != 1 for shape in lengths.values()) or len(set(lengths.values())) != 1:
-            described = ", ".join(f"{name} {shape}" for name, shape in lengths.items())
+        shapes = {name: values.shape for name, values in arrays.items()}
+        if len(shapes["state"]) == 2 and shapes["state"][1] > 1:
+            raise UserError(
+                f"Each state has {shapes['state'][1]} features, and a tabular belief needs one number or label for "
+                "each: cut them into bins first; the linear-Gaussian belief for continuous features cannot be reached "
+                "from here yet."
+            )
+        if any(len(shape) != 1 for shape in shapes.values()) or len(set(shapes.values())) != 1:
+            described = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
             raise UserError(f"The columns must be one-dimensional and of one length, but their shapes are {described}.")
-        return cls.from_frame(pd.DataFrame(arrays), states=states, actions=actions)
-
-    @classmethod
-    def from_csv(cls, path: str | Path, *, states: int | None = None, actions: int | None = None) -> "Transitions":
-        """Read a CSV file with the columns state, action, reward, next_state and optionally terminated, episode."""
-        return cls.from_frame(read_table(path, REQUIRED), source=f"{path}: ", states=states, actions=actions)
+        return cls.from_frame(pd.DataFrame(arrays), states=states, actions=actions, labels=labels)
 
     @classmethod
     def from_frame(
-        cls, frame: pd.DataFrame, *, source: str = "", states: int | None = None, actions: int | None = None
+        cls,
+        frame: pd.DataFrame,
+        *,
+        source: str = "",
+        states: Sizes = None,
+        actions: Sizes = None,
+        labels: bool | None = None,
     ) -> "Transitions":
         """Validate a data frame. Rows are counted from 1 in messages; `source` (a file's name) precedes them."""
-        check_columns(frame, REQUIRED, source)
-        if len(frame) == 0:
-            raise UserError(f"{source}there are no transitions; at least one row is needed.")
-        state = _indices(frame, "state", source)
-        action = _indices(frame, "action", source)
-        next_state = _indices(frame, "next_state", source)
-        reward = _rewards(frame, source)
-        terminated = _flags(frame, source) if "terminated" in frame else np.zeros(len(frame), dtype=bool)
-        states = _size("states", states, {"state": state, "next_state": next_state}, source)
-        actions = _size("actions", actions, {"action": action}, source)
-        if "episode" in frame:
-            first = ~to_text(frame["episode"]).duplicated().to_numpy()
-        else:
-            first = np.ones(len(frame), dtype=bool)
-            first[1:] = terminated[:-1] | (state[1:] != next_state[:-1])
-        return cls(state, action, reward, next_state, terminated, first, states, actions)
+        return cls._from_pieces([frame], Encoder(states, actions, labels, source))
+
+    @classmethod
+    def from_csv(
+        cls,
+        path: str | Path,
+        *,
+        states: Sizes = None,
+        actions: Sizes = None,
+        labels: bool | None = None,
+    ) -> "Transitions":
+        """Read a CSV file: state, action, reward, next_state; optionally terminated, truncated, episode.
+
+        Whoever needs only values should prefer `LogStatistics.from_file`, which keeps no rows.
+        """
+        return cls._from_pieces(csv_pieces(path, REQUIRED), Encoder(states, actions, labels, source=f"{path}: "))
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: str | Path,
+        *,
+        states: Sizes = None,
+        actions: Sizes = None,
+        labels: bool | None = None,
+    ) -> "Transitions":
+        """Read a Parquet file with the same columns as a CSV file's."""
+        pieces = parquet_pieces(path, REQUIRED, OPTIONAL)
+        return cls._from_pieces(pieces, Encoder(states, actions, labels, source=f"{path}: "))
+
+    @classmethod
+    def from_minari(cls, dataset: Any, *, states: int | None = None, actions: int | None = None) -> "Transitions":
+        """Read a Minari dataset (or the name of one on this machine) with Discrete observations and actions."""
+        return cls._from_pieces(sources.minari_pieces(dataset), Encoder(states, actions, False))
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | os.PathLike,
+        *,
+        states: Sizes = None,
+        actions: Sizes = None,
+        labels: bool | None = None,
+    ) -> "Transitions":
+        """Read a CSV or Parquet file, by the ending of its name, or the Minari dataset `minari:NAME`."""
+        return cls._from_pieces(sources.pieces(path), Encoder(states, actions, labels, source=f"{path}: "))
+
+    @classmethod
+    def _from_pieces(cls, pieces: Iterable[pd.DataFrame], encoder: Encoder) -> "Transitions":
+        encoded = [encoder.encode(piece) for piece in pieces]
+        states, actions, state_labels, action_labels, new_states, new_actions = encoder.finish()
+        whole = Columns(*(np.concatenate(parts) for parts in zip(*encoded, strict=True)))
+        if new_states is not None:
+            whole = whole._replace(state=new_states[whole.state], next_state=new_states[whole.next_state])
+        if new_actions is not None:
+            whole = whole._replace(action=new_actions[whole.action])
+        return cls(*whole, states, actions, state_labels, action_labels)
+
+    @functools.cached_property
+    def _statistics(self) -> LogStatistics:
+        encoder = Encoder(self.state_labels or self.states, self.action_labels or self.actions)
+        encoder.rows = len(self)
+        columns = Columns(self.state, self.action, self.reward, self.next_state, self.terminated, self.first)
+        return LogStatistics.from_columns([columns], encoder)
+
+    def statistics(self) -> LogStatistics:
+        """What a tabular belief learns from the log: counts and reward moments."""
+        return self._statistics
 
     def visits(self) -> Int[np.ndarray, "S A"]:
         """How often each action was taken in each state."""
-        table = np.zeros((self.states, self.actions), dtype=np.int64)
-        np.add.at(table, (self.state, self.action), 1)
-        return table
+        return self._statistics.visits()
 
     def behaviour(self) -> Float[np.ndarray, "S A"]:
         """Observed frequency of each action in each state; uniform where a state was never seen."""
-        visits = self.visits().astype(float)
-        seen = visits.sum(-1, keepdims=True)
-        return np.where(seen > 0, visits / np.maximum(seen, 1), 1 / self.actions)
+        return self._statistics.behaviour()
 
     def start_distribution(self) -> Float[np.ndarray, "S"]:
         """Observed frequency of each state at the beginning of an episode."""
-        return np.bincount(self.state[self.first], minlength=self.states) / self.first.sum()
-
-
-def _first_bad(frame: pd.DataFrame, column: str, bad: np.ndarray, source: str, need: str) -> UserError:
-    row = int(np.flatnonzero(bad)[0])
-    return UserError(f"{source}row {row + 1} has {column} '{shown(frame[column].iloc[row])}'; {need}.")
-
-
-def _indices(frame: pd.DataFrame, column: str, source: str) -> Int[np.ndarray, "n"]:
-    numbers = to_numbers(frame[column])
-    with np.errstate(invalid="ignore"):
-        bad = ~np.isfinite(numbers) | (numbers < 0) | (numbers != np.floor(numbers)) | (numbers > LARGEST_INDEX)
-    if bad.any():
-        need = f"it must be a whole number from 0 to {LARGEST_INDEX}"
-        raise _first_bad(frame, column, bad, source, need)
-    return numbers.astype(np.int64)
-
-
-def _rewards(frame: pd.DataFrame, source: str) -> Float[np.ndarray, "n"]:
-    numbers = to_numbers(frame["reward"])
-    bad = ~(np.abs(numbers) <= LARGEST_REWARD)
-    if bad.any():
-        need = f"it must be a finite number, at most {LARGEST_REWARD:g} in size"
-        raise _first_bad(frame, "reward", bad, source, need)
-    return numbers
-
-
-def _flags(frame: pd.DataFrame, source: str) -> Bool[np.ndarray, "n"]:
-    text = to_text(frame["terminated"]).str.strip().str.lower()
-    true, false = text.isin(_TRUE).to_numpy(), text.isin(_FALSE).to_numpy()
-    if not (true | false).all():
-        raise _first_bad(frame, "terminated", ~(true | false), source, "it must be true or false (or 1 or 0)")
-    return true
-
-
-def _size(what: str, given: int | None, columns: dict[str, np.ndarray], source: str) -> int:
-    needed = max(int(values.max()) for values in columns.values()) + 1
-    if given is None:
-        return needed
-    if given < needed:
-        column, values = max(columns.items(), key=lambda item: item[1].max())
-        row = int(np.argmax(values))
-        raise UserError(
-            f"{source}row {row + 1} has {column} {values[row]}, outside the {given} {what} that were announced; "
-            f"announce at least {needed} {what}, or correct the row."
-        )
-    return given
+        return self._statistics.start_distribution()

@@ -1,5 +1,6 @@
 """Notebook cards: HTML that stands by itself, in the notebook's own colours."""
 
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -44,6 +45,30 @@ def posterior_card(posterior: Any) -> str:
         f"{_sparkline(start, low, high, mean, colour)}"
         f"{_table(posterior, level, colour)}"
         f"{_warnings(posterior)}</div>"
+    )
+
+
+def table_card(title: str, said: str, head: Sequence[str], rows: Sequence[Sequence[Any]], notes: Sequence[str]) -> str:
+    """A small table as one HTML element; numbers are shortened, everything else is escaped."""
+
+    def cell(value: Any) -> str:
+        return _number(float(value)) if isinstance(value, float | np.floating) else escape(style.shortened(str(value)))
+
+    titles = "".join(f'<th style="{_CELL};font-weight:400;{_FADED}">{escape(name)}</th>' for name in head)
+    body = "".join(
+        f'<tr style="background:transparent">{"".join(f"""<td style="{_CELL}">{cell(one)}</td>""" for one in row)}</tr>'
+        for row in rows[:MOST_ROWS]
+    )
+    more = (
+        f'<div style="{_FADED};font-size:12px">and {len(rows) - MOST_ROWS} more</div>' if len(rows) > MOST_ROWS else ""
+    )
+    remarks = "".join(f'<div style="margin-top:4px;max-width:46em">{escape(note)}</div>' for note in notes)
+    return (
+        '<div style="display:inline-block;max-width:100%;box-sizing:border-box;overflow-x:auto;padding:12px 16px;'
+        'border:1px solid rgba(128,128,128,.4);border-radius:8px;color:inherit;font-size:13px;line-height:1.45">'
+        f'<div style="font-weight:600">{escape(title)}</div><div style="{_FADED};font-size:12px">{escape(said)}</div>'
+        '<table style="border-collapse:collapse;border:0;margin:4px 0 0;font-size:12px;color:inherit">'
+        f'<tr style="background:transparent">{titles}</tr>{body}</table>{more}{remarks}</div>'
     )
 
 
@@ -107,11 +132,13 @@ def _table(posterior: Any, level: str, colour: str) -> str:
         for title in ("state", "mean", f"{level} from", "to", "")
     )
     left, right = float(np.min(low[:shown])), float(np.max(high[:shown]))
+    labels = getattr(posterior, "state_labels", None)
     decimals = _decimals(np.concatenate([low[:shown], mean[:shown], high[:shown]]))
 
     def row(state: int) -> str:
         numbers = (mean[state], low[state], high[state])
-        cells = [str(state), *(_number(value, decimals) for value in numbers)]
+        label = str(state) if labels is None else escape(style.shortened(labels[state]))
+        cells = [label, *(_number(value, decimals) for value in numbers)]
         cells.append(_bar(low[state], mean[state], high[state], left, right, colour))
         inner = "".join(f'<td style="{_CELL}">{cell}</td>' for cell in cells)
         return f'<tr style="background:transparent">{inner}</tr>'

@@ -42,19 +42,20 @@ def plot_posterior(posterior: Any, states: Sequence[int] | None = None, ax: "Axe
     colour = style.colour_of(posterior.method)
     limits = common_window([samples for _, samples in rows])
     for level, (_, samples) in enumerate(reversed(rows)):
-        _draw_row(ax, samples, level, limits, posterior.level, colour)
+        draw_row(ax, samples, level, limits, posterior.level, colour)
     ax.set_xlim(*limits)
     ax.set_ylim(-0.18, len(rows) - 1 + ROW_HEIGHT + 0.15)
-    ax.set_yticks(range(len(rows)), [label for label, _ in reversed(rows)])
+    ax.set_yticks(range(len(rows)), [label for label, _ in reversed(rows)], parse_math=False)
     ax.set_xlabel("value")
     method = METHOD_LABELS.get(posterior.method, posterior.method)
     spread = not all(is_point(samples) for _, samples in rows)
     said = f"mean and {posterior.level:.0%} interval" if spread else "no spread"
-    _set_title(ax, f"Value posterior, {method}: {said}")
+    set_title(ax, f"Value posterior, {method}: {said}")
     return ax
 
 
-def _set_title(ax: "Axes", text: str) -> None:
+def set_title(ax: "Axes", text: str) -> None:
+    """A quiet title at the left."""
     # A dollar sign in a name must not be taken for the beginning of a formula.
     ax.set_title(text, loc="left", color=style.INK, fontsize=style.FONT_SIZE + 0.5, parse_math=False)
 
@@ -70,10 +71,13 @@ def _rows(posterior: Any, states: Sequence[int] | None) -> list[tuple[str, np.nd
     for state in states:
         if not 0 <= state < count:
             raise UserError(f"There is no state {state} to plot; states run from 0 to {count - 1}.")
-    return [(f"state {state}", finite(posterior.samples[:, state])) for state in states]
+    labels = getattr(posterior, "state_labels", None)
+    names = {state: f"state {state}" if labels is None else style.shortened(labels[state]) for state in states}
+    return [(names[state], finite(posterior.samples[:, state])) for state in states]
 
 
-def _draw_row(ax: "Axes", samples: np.ndarray, base: float, limits, level: float, colour: str) -> None:
+def draw_row(ax: "Axes", samples: np.ndarray, base: float, limits, level: float, colour: str) -> None:
+    """One density on its base line, with interval and mean."""
     ax.axhline(base, color="#d0d0d0", linewidth=0.8, zorder=1)
     if len(samples) == 0:
         return
@@ -161,7 +165,7 @@ def plot_comparison(
     ax.set_xlim(*limits)
     ax.set_ylim(0, 1.08)
     ax.set_yticks([])
-    _set_title(ax, comparison.title)
+    set_title(ax, comparison.title)
     return ax
 
 

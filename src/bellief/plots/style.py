@@ -53,6 +53,11 @@ def colour_of(name: str) -> str:
     return COLOURS[key] if key in COLOURS else _OTHERS[zlib.crc32(key.encode()) % len(_OTHERS)]
 
 
+def shortened(label: str, length: int = 24) -> str:
+    """A label that does not push the picture aside."""
+    return label if len(label) <= length else label[: length - 1] + "…"
+
+
 def new_figure(width: float = 6.4, height: float = 4.0) -> "Figure":
     """An empty figure of so many inches that pyplot knows nothing of: no window opens and none has to be closed."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -1,0 +1,330 @@
+"""The commands about logged data: evaluate, compare, improve, collect."""
+
+import contextlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bellief.cli import show
+from bellief.cli.options import Json, Plot, Quiet, Seed, between, count, names_or_number, page, scale, whole
+from bellief.cli.progress import progress
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        show_default=False,
+        help="CSV or Parquet file with state, action, reward, next_state; optionally terminated, truncated, episode. "
+        "Or minari:NAME.",
+    ),
+]
+PolicyName = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME|FILE",
+        help="uniform, behaviour (as seen in the data), always:ACTION, or a CSV file with state, action, probability.",
+    ),
+]
+Discount = Annotated[
+    float,
+    typer.Option(
+        parser=between("--discount", 0, 1, includes_high=True), metavar="NUMBER", help="In (0, 1]; 1 needs an end."
+    ),
+]
+PriorName = Annotated[str, typer.Option(metavar="NAME", help="Prior over MDPs: paper or sparse.")]
+RewardScale = Annotated[
+    Any,
+    typer.Option(
+        parser=scale,
+        metavar="NUMBER|data",
+        help="Size of a typical reward, in whose units the prior is meant; data takes it from the log. Without it, 1.",
+    ),
+]
+Level = Annotated[
+    float, typer.Option(parser=between("--level", 0, 1), metavar="NUMBER", help="Mass of the credible intervals.")
+]
+Horizon = Annotated[int | None, count("--horizon", "Steps that count; without it, for ever.")]
+States = Annotated[
+    Any,
+    typer.Option(
+        parser=names_or_number("--states"), metavar="N|A,B,...", help="How many states there are, or all their labels."
+    ),
+]
+Actions = Annotated[
+    Any,
+    typer.Option(
+        parser=names_or_number("--actions"),
+        metavar="N|A,B,...",
+        help="How many actions there are, or all their labels.",
+    ),
+]
+Labels = Annotated[
+    bool, typer.Option("--labels", help="Take states and actions as labels even where they are numbers.")
+]
+Start = Annotated[str | None, typer.Option(metavar="STATE", help="First state; without it, those seen in the data.")]
+Draws = Annotated[int, count("--draws", "Value functions to draw.")]
+Belief = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="dense, sparse (observed next states and one cell for all others), or auto."),
+]
+Support = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", help="CSV file with the possible state, next_state (and action), for the sparse belief."
+    ),
+]
+Report = Annotated[
+    Path | None,
+    typer.Option(parser=page, metavar="FILE", help="Write a page into an .html file (replaced if it exists)."),
+]
+
+
+def evaluate(
+    data: Data,
+    policy: PolicyName = "uniform",
+    discount: Discount = 0.99,
+    method: Annotated[
+        str, typer.Option(metavar="NAME", help="One of joint, gaussian, histogram, monte-carlo and mean-mdp.")
+    ] = "joint",
+    prior: PriorName = "paper",
+    reward_scale: RewardScale = None,
+    level: Level = 0.9,
+    horizon: Horizon = None,
+    states: States = None,
+    actions: Actions = None,
+    labels: Labels = False,
+    start: Start = None,
+    draws: Draws = 1000,
+    mdps: Annotated[
+        int | None, count("--mdps", "MDPs to sample; without it as many as draws, or 10 for gaussian and histogram.")
+    ] = None,
+    lookahead: Annotated[
+        int | None, count("--lookahead", "Induction steps without a horizon; without it enough for 99.9%.")
+    ] = None,
+    final: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Where the induction starts: zero, own or pooled.")
+    ] = None,
+    belief: Belief = "auto",
+    support: Support = None,
+    seed: Seed = 0,
+    plot: Plot = None,
+    report: Report = None,
+    save: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Save all draws in an .npz file (ValuePosterior.load reads it).")
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """What a policy is worth, and how sure the data make us of it."""
+
+    def compute(log: Any) -> Any:
+        from bellief import offline
+
+        posterior = offline.evaluate(
+            log, policy, discount, method=method, prior=prior, reward_scale=reward_scale, horizon=horizon, start=start,
+            level=level, seed=seed, mdps=mdps, draws=draws, lookahead=lookahead, final=final, belief=belief,
+            support=support,
+        )  # fmt: skip
+        if save is not None:
+            posterior.save(save)
+        return posterior
+
+    with _answer("Evaluating", data, states, actions, labels, plot, report, quiet) as ask:
+        posterior = ask(compute)
+    if json:
+        show.print_json(posterior.to_dict())
+    else:
+        show.print_posterior(posterior.to_dict(), policy)
+
+
+def compare(
+    data: Data,
+    policies: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="POLICY...",
+            show_default=False,
+            help="Two or more: uniform, behaviour, always:ACTION, or CSV files.",
+        ),
+    ],
+    discount: Discount = 0.99,
+    prior: PriorName = "paper",
+    reward_scale: RewardScale = None,
+    level: Level = 0.9,
+    horizon: Horizon = None,
+    states: States = None,
+    actions: Actions = None,
+    labels: Labels = False,
+    start: Start = None,
+    draws: Draws = 1000,
+    target: Annotated[
+        float, typer.Option(parser=between("--target", 0.5, 1), metavar="NUMBER", help="How sure is sure enough.")
+    ] = 0.95,
+    simulations: Annotated[
+        int | None,
+        typer.Option(
+            parser=whole("--simulations"),
+            metavar="N",
+            help="Simulated worlds for how many more transitions are needed; 0 leaves it out. Without it 100, up to "
+            "150 states.",
+        ),
+    ] = None,
+    collector: Annotated[
+        str, typer.Option(metavar="NAME|FILE", help="Policy that would collect further data.")
+    ] = "behaviour",
+    belief: Belief = "auto",
+    support: Support = None,
+    seed: Seed = 0,
+    plot: Plot = None,
+    report: Report = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Which policy is best, what a wrong choice costs, and how many more transitions would settle it."""
+
+    def compute(log: Any) -> Any:
+        from bellief import offline
+
+        return offline.compare(
+            log, policies, discount, prior=prior, reward_scale=reward_scale, level=level, horizon=horizon, start=start,
+            draws=draws, target=target, simulations=simulations, collector=collector, belief=belief, support=support,
+            seed=seed,
+        )  # fmt: skip
+
+    with _answer("Comparing", data, states, actions, labels, plot, report, quiet) as ask:
+        comparison = ask(compute)
+    if json:
+        show.print_json(comparison.to_dict())
+    else:
+        show.print_policies(comparison.to_dict())
+
+
+def improve(
+    data: Data,
+    discount: Discount = 0.99,
+    objective: Annotated[
+        str, typer.Option(metavar="NAME", help="What to maximise: mean, quantile or cvar of the value posterior.")
+    ] = "mean",
+    tail: Annotated[
+        float, typer.Option(parser=between("--tail", 0, 1), metavar="NUMBER", help="For quantile and cvar.")
+    ] = 0.1,
+    min_visits: Annotated[
+        int,
+        typer.Option(
+            parser=whole("--min-visits"), metavar="N", help="Recommend only actions tried so often in their state."
+        ),
+    ] = 1,
+    prior: PriorName = "paper",
+    reward_scale: RewardScale = None,
+    level: Level = 0.9,
+    states: States = None,
+    actions: Actions = None,
+    labels: Labels = False,
+    start: Start = None,
+    draws: Draws = 1000,
+    mdps: Annotated[
+        int | None, count("--mdps", "MDPs in which the policy is chosen; without it 200 (sparse: 20).")
+    ] = None,
+    belief: Belief = "auto",
+    support: Support = None,
+    seed: Seed = 0,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the policy as a CSV file that --policy reads.")
+    ] = None,
+    plot: Plot = None,
+    report: Report = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """The policy that the data recommend, and how sure we can be that it is better than what the log did."""
+
+    def compute(log: Any) -> Any:
+        from bellief import offline
+        from bellief.policies import save_policy
+
+        improvement = offline.improve(
+            log, discount, objective=objective, tail=tail, min_visits=min_visits, prior=prior,
+            reward_scale=reward_scale, level=level, start=start, draws=draws, mdps=mdps, belief=belief,
+            support=support, seed=seed,
+        )  # fmt: skip
+        if out is not None:
+            save_policy(out, improvement.probabilities, improvement.state_labels, improvement.action_labels)
+        return improvement
+
+    with _answer("Improving", data, states, actions, labels, plot, report, quiet) as ask:
+        improvement = ask(compute)
+    if json:
+        show.print_json(improvement.to_dict())
+    else:
+        show.print_improvement(improvement.to_dict())
+
+
+def collect(
+    data: Data,
+    policy: PolicyName = "uniform",
+    discount: Discount = 0.99,
+    visits: Annotated[int, count("--visits", "Further visits of a pair to weigh.")] = 1,
+    top: Annotated[int, count("--top", "Pairs to show.")] = 10,
+    prior: PriorName = "paper",
+    reward_scale: RewardScale = None,
+    states: States = None,
+    actions: Actions = None,
+    labels: Labels = False,
+    start: Start = None,
+    draws: Annotated[int, count("--draws", "MDPs to sample.")] = 400,
+    belief: Belief = "auto",
+    support: Support = None,
+    seed: Seed = 0,
+    plot: Plot = None,
+    report: Report = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Which state-actions to observe next, so that a policy's value becomes certain soonest."""
+
+    def compute(log: Any) -> Any:
+        from bellief import offline
+
+        return offline.collect_next(
+            log, policy, discount, visits=visits, prior=prior, reward_scale=reward_scale, start=start, draws=draws,
+            belief=belief, support=support, seed=seed,
+        )  # fmt: skip
+
+    with _answer("Weighing", data, states, actions, labels, plot, report, quiet) as ask:
+        plan = ask(compute)
+    if json:
+        show.print_json(plan.to_dict(top))
+    else:
+        show.print_collection(plan.to_dict(top), policy)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    for command in (evaluate, compare, improve, collect):
+        app.command()(command)
+
+
+@contextlib.contextmanager
+def _answer(doing: str, data: str, states, actions, labels: bool, plot: Path | None, report: Path | None, quiet: bool):
+    """Read the log piece by piece, let the command compute, and write picture and page, all under one progress bar."""
+    with progress(doing, quiet):
+
+        def ask(compute: Callable[[Any], Any]) -> Any:
+            from bellief.offline import LogStatistics
+
+            log = LogStatistics.from_file(data, states=states, actions=actions, labels=True if labels else None)
+            result = compute(log)
+            if plot is not None:
+                axes = result.comparison.plot() if not hasattr(result, "plot") else result.plot()
+                show.write_picture(axes, plot)
+            if report is not None:
+                from bellief import __version__
+                from bellief.report.offline_page import write_report
+
+                write_report(result, report, "bellief " + " ".join(sys.argv[1:]), __version__)
+            return result
+
+        yield ask

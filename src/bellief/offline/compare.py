@@ -1,0 +1,238 @@
+"""`bellief.compare`: which of several policies is the best, how sure we can be, and what it costs to be wrong."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from bellief.errors import UserError
+from bellief.offline import preposterior
+from bellief.offline.checks import check_numbers
+from bellief.offline.diagnostics import coverage, coverage_warnings
+from bellief.offline.models import sampled
+from bellief.offline.policies import read_policy
+from bellief.offline.posterior import summarise_values
+from bellief.offline.preposterior import Forecast
+from bellief.offline.problem import Problem, prepare
+from bellief.offline.statistics import LogStatistics
+from bellief.offline.transitions import Transitions
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SIMULATIONS = 100
+INNER_DRAWS = 200
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PolicyComparison:
+    """Start values of several policies in the same sampled MDPs, `samples[n, p]`, and what follows from them.
+
+    `forecasts` are the chances of choosing the best policy after more transitions (see `offline.preposterior`), and
+    `more_needed` is how many it takes to reach `target`: 0 where the data are sure already, None where no simulated
+    amount was enough or none was simulated.
+    """
+
+    names: tuple[str, ...]
+    samples: Float[np.ndarray, "N P"]
+    discount: float
+    transitions: int
+    target: float
+    forecasts: tuple[Forecast, ...]
+    more_needed: int | None
+    sd_exists: bool
+    warnings: dict[str, list[str]]
+    notes: tuple[str, ...] = ()
+    level: float = 0.9
+
+    @property
+    def prob_best(self) -> Float[np.ndarray, "P"]:
+        """Posterior probability of each policy to be the best of them; ties are shared."""
+        top = self.samples == self.samples.max(-1, keepdims=True)
+        return (top / top.sum(-1, keepdims=True)).mean(0)
+
+    @property
+    def prob_better(self) -> Float[np.ndarray, "P P"]:
+        """P(V_A > V_B | D) in row A, column B; ties count half."""
+        first, second = self.samples[:, :, None], self.samples[:, None, :]
+        return ((first > second) + 0.5 * (first == second)).mean(0)
+
+    @property
+    def expected_regret(self) -> Float[np.ndarray, "P"]:
+        """Expected value lost by choosing each policy instead of whichever is the best."""
+        return (self.samples.max(-1, keepdims=True) - self.samples).mean(0)
+
+    @property
+    def best(self) -> str:
+        """The policy with the least expected regret, which is the one with the highest posterior mean."""
+        return self.names[int(self.expected_regret.argmin())]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the draws, as plain numbers."""
+        best, regret, better = self.prob_best, self.expected_regret, self.prob_better
+        favourite = self.names.index(self.best)
+        return {
+            "transitions": self.transitions,
+            "discount": self.discount,
+            "level": self.level,
+            "best": self.best,
+            "policies": [
+                {
+                    "policy": name,
+                    **summarise_values(self.samples[:, number], self.sd_exists, self.level),
+                    "prob_best": float(best[number]),
+                    "expected_regret": float(regret[number]),
+                    "difference_to_best": summarise_values(
+                        self.samples[:, number] - self.samples[:, favourite], self.sd_exists, self.level
+                    ),
+                }
+                for number, name in enumerate(self.names)
+            ],
+            "prob_better": [[float(cell) for cell in row] for row in better],
+            "target": self.target,
+            "more_transitions_needed": self.more_needed,
+            "forecasts": [_finite(forecast._asdict()) for forecast in self.forecasts],
+            "warnings": self.warnings,
+            "notes": list(self.notes),
+        }
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per policy."""
+        rows = [{k: v for k, v in row.items() if k != "difference_to_best"} for row in self.to_dict()["policies"]]
+        return pd.DataFrame(rows).set_index("policy")
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Densities of the policies' start values, on one axis."""
+        from bellief.plots.decisions import plot_policies
+
+        return plot_policies(self, ax)
+
+    def __repr__(self) -> str:
+        chances = ", ".join(f"{name} {chance:.1%}" for name, chance in zip(self.names, self.prob_best, strict=True))
+        return f"PolicyComparison(best: {chances})"
+
+    def _repr_html_(self) -> str:
+        from bellief.plots.cards import table_card
+
+        rows = [
+            [row["policy"], row["mean"], row["low"], row["high"], f"{row['prob_best']:.1%}", row["expected_regret"]]
+            for row in self.to_dict()["policies"]
+        ]
+        head = ["policy", "mean", f"{self.level:.0%} from", "to", "is best", "expected regret"]
+        return table_card("Policies compared", f"{self.transitions:,} transitions", head, rows, self.notes)
+
+
+def compare(
+    data: Transitions | LogStatistics,
+    policies: Mapping[str, Any] | Sequence[Any],
+    discount: float = 0.99,
+    *,
+    prior: Any = "paper",
+    reward_scale: float | str | None = None,
+    horizon: int | None = None,
+    start: Any = None,
+    terminates: bool | None = None,
+    level: float = 0.9,
+    seed: int = 0,
+    draws: int = 1000,
+    target: float = 0.95,
+    simulations: int | None = None,
+    collector: Any = "behaviour",
+    belief: str = "auto",
+    support: Any = None,
+) -> PolicyComparison:
+    """Compare policies in the same draws of the posterior, so that what they share cancels.
+
+    Options that are not those of `evaluate`:
+
+    - `policies`: two or more, in any form that `evaluate` takes: a dictionary by name, or a list.
+    - `target`: how sure is sure enough.
+    - `simulations`: worlds in the simulation of further data; 0 leaves it out. By default 100 up to 150 states.
+    - `collector`: the policy that would collect the further data, by default the one that collected the log.
+    """
+    check_numbers(discount, level, seed, horizon=horizon, draws=draws)
+    if not 0.5 <= target < 1:
+        raise UserError(f"target must lie in [0.5, 1), not {target}.")
+    if simulations is not None and simulations < 0:
+        raise UserError(f"simulations must be at least 0, not {simulations}.")
+    problem = prepare(
+        data, discount, prior=prior, reward_scale=reward_scale, horizon=horizon, start=start, terminates=terminates,
+        belief=belief, support=support, draws=draws * max(len(policies), 1),
+    )  # fmt: skip
+    log = problem.log
+    given = named_policies(policies)
+    tables = np.stack([read_policy(policy, log) for policy in given.values()])
+    samples = sampled(problem, seed, draws).values(tables) @ problem.start
+    result = comparison_of(problem, tuple(given), tables, samples, target, level)
+    return _with_forecasts(result, problem, tables, read_policy(collector, log), simulations, seed)
+
+
+def comparison_of(problem: Problem, names: tuple[str, ...], tables, samples, target: float, level: float):
+    """A comparison from start values that were sampled already, without forecasts."""
+    covered = {name: coverage(problem, table) for name, table in zip(names, tables, strict=True)}
+    degrees = 2 * problem.prior.reward_shape + problem.log.visits()
+    return PolicyComparison(
+        names=names,
+        samples=samples,
+        discount=problem.discount,
+        transitions=len(problem.log),
+        target=target,
+        forecasts=(),
+        more_needed=None,
+        sd_exists=not ((tables > 0).any(0) & (degrees <= 2)).any(),
+        warnings={name: coverage_warnings(one) for name, one in covered.items()},
+        level=level,
+    )
+
+
+def _with_forecasts(result: PolicyComparison, problem, tables, collector, simulations, seed) -> PolicyComparison:
+    chance = float(result.prob_best.max())
+    if chance >= result.target:
+        note = f"The data are {chance:.1%} sure of the best policy already: no more are needed for {result.target:.0%}."
+        return dataclasses.replace(result, more_needed=0, notes=(note,))
+    if simulations is None:
+        simulations = SIMULATIONS if problem.dense and problem.log.states <= preposterior.MOST_STATES else 0
+        if simulations == 0:
+            note = "How many more transitions are needed was not simulated for so many states: ask for simulations."
+            return dataclasses.replace(result, notes=(note,))
+    if simulations == 0:
+        return result
+    if not problem.dense:
+        raise UserError("Further data can be simulated with the dense belief only: leave simulations at 0.")
+    found = preposterior.forecasts(problem, tables, collector, result.target, simulations, INNER_DRAWS, seed)
+    more = preposterior.needed(found, result.target)
+    last = found[-1]
+    note = (
+        f"About {more:,} more transitions of the same kind are expected to make the choice {result.target:.0%} sure."
+        if more is not None
+        else f"Not even {last.transitions:,} more transitions of the same kind are expected to make the choice "
+        f"{result.target:.0%} sure ({last.chance:.1%} then): the policies may be equally good, or the log's own policy "
+        "does not try what tells them apart."
+    )
+    return dataclasses.replace(result, forecasts=tuple(found), more_needed=more, notes=(note,))
+
+
+def named_policies(policies: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
+    """Policies by name: their own, that of their file, or their number."""
+    if isinstance(policies, str) or not isinstance(policies, Mapping | Sequence):
+        raise UserError("compare needs two or more policies, in a list or in a dictionary by name.")
+    if isinstance(policies, Mapping):
+        named = {str(name): policy for name, policy in policies.items()}
+    else:
+        named = {}
+        for number, policy in enumerate(policies):
+            name = str(policy) if isinstance(policy, str | Path) else f"policy {number}"
+            if name in named:
+                raise UserError(f"The policy '{name}' is there twice; name each once.")
+            named[name] = policy
+    if len(named) < 2:
+        raise UserError("compare needs two or more policies.")
+    return named
+
+
+def _finite(numbers: dict[str, Any]) -> dict[str, Any]:
+    return {name: None if isinstance(value, float) and np.isnan(value) else value for name, value in numbers.items()}

@@ -1,0 +1,223 @@
+"""`bellief.improve`: the policy that the posterior recommends, by its mean or by a cautious reading of it."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float, Int
+
+from bellief.errors import UserError
+from bellief.offline.checks import check_choice, check_numbers
+from bellief.offline.compare import PolicyComparison, comparison_of
+from bellief.offline.evaluate import Questions, posterior_of
+from bellief.offline.labels import Labels, name_of
+from bellief.offline.models import Explored, Models, sampled
+from bellief.offline.posterior import ValuePosterior
+from bellief.offline.problem import prepare
+from bellief.offline.statistics import LogStatistics
+from bellief.offline.transitions import Transitions
+
+OBJECTIVES = ("mean", "quantile", "cvar")
+MOST_ROUNDS = 100
+
+# The policy is chosen in one set of sampled MDPs and judged in another: chosen and judged in the same, it would look
+# better than it is.
+JUDGING_STREAM = 0x5EED
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Improvement:
+    """A recommended policy, its posterior, and its comparison with what the log did.
+
+    `policy[s]` is an action; `objective_value` is what was maximised, in the MDPs that it was chosen in, and
+    `judged_value` the same in fresh ones. `comparison` has the policies `improved` and `behaviour`.
+    """
+
+    policy: Int[np.ndarray, "S"]
+    posterior: ValuePosterior
+    comparison: PolicyComparison
+    objective: str
+    tail: float
+    objective_value: float
+    judged_value: float
+    rounds: int
+    visits: Int[np.ndarray, "S A"]
+    state_labels: Labels = None
+    action_labels: Labels = None
+
+    @property
+    def probabilities(self) -> Float[np.ndarray, "S A"]:
+        """The policy as a table of probabilities."""
+        return np.eye(self.visits.shape[1])[self.policy]
+
+    @property
+    def prob_better(self) -> float:
+        """Posterior probability that the policy is worth more than what the log did."""
+        return float(self.comparison.prob_better[0, 1])
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per state: the action, how often the log took it, and how often the log was in that state."""
+        usual = self.visits.argmax(-1)
+        return pd.DataFrame(
+            {
+                "state": [name_of(state, self.state_labels) for state in range(len(self.policy))],
+                "action": [name_of(int(action), self.action_labels) for action in self.policy],
+                "usual_action": [
+                    name_of(int(action), self.action_labels) if seen.sum() else None
+                    for action, seen in zip(usual, self.visits, strict=True)
+                ],
+                "visits_of_action": np.take_along_axis(self.visits, self.policy[:, None], 1)[:, 0],
+                "visits_of_state": self.visits.sum(-1),
+                "value": self.posterior.mean,
+            }
+        ).set_index("state")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the draws."""
+        frame = self.to_pandas().reset_index()
+        return {
+            "objective": self.objective,
+            "tail": None if self.objective == "mean" else self.tail,
+            "objective_value": self.objective_value,
+            "judged_value": self.judged_value,
+            "rounds": self.rounds,
+            "prob_better_than_behaviour": self.prob_better,
+            "policy": [
+                {
+                    **row,
+                    "visits_of_action": int(row["visits_of_action"]),
+                    "visits_of_state": int(row["visits_of_state"]),
+                }
+                for row in frame.to_dict("records")
+            ],
+            "posterior": self.posterior.to_dict(),
+            "comparison": self.comparison.to_dict(),
+        }
+
+    def __repr__(self) -> str:
+        return f"Improvement({self.objective}, better than the log's policy with probability {self.prob_better:.1%})"
+
+    def _repr_html_(self) -> str:
+        from bellief.plots.cards import table_card
+
+        frame = self.to_pandas().reset_index()
+        rows = [list(row) for row in frame[["state", "action", "visits_of_action", "value"]].itertuples(index=False)]
+        said = f"better than what the log did with probability {self.prob_better:.1%}"
+        return table_card("Recommended policy", said, ["state", "action", "tried", "value"], rows, ())
+
+
+def improve(
+    data: Transitions | LogStatistics,
+    discount: float = 0.99,
+    *,
+    objective: str = "mean",
+    tail: float = 0.1,
+    min_visits: int = 1,
+    prior: Any = "paper",
+    reward_scale: float | str | None = None,
+    start: Any = None,
+    terminates: bool | None = None,
+    level: float = 0.9,
+    seed: int = 0,
+    mdps: int | None = None,
+    draws: int = 1000,
+    belief: str = "auto",
+    support: Any = None,
+) -> Improvement:
+    """A stationary policy that maximises the posterior mean of the start value, a low quantile of it, or its CVaR.
+
+    Options that are not those of `evaluate`:
+
+    - `objective`: `mean`; `quantile`, the value that is exceeded with probability 1 - tail; or `cvar`, the mean of the
+      worst `tail` of the posterior.
+    - `tail`: for the two cautious objectives.
+    - `min_visits`: actions that were tried less often in a state are not recommended there, because what is known
+      about them is the prior's guess (in a state where none was tried that often, all are allowed).
+    - `mdps`: sampled MDPs in which the policy is chosen; by default 200, and 20 with the sparse belief.
+
+    The search starts from the best policy of the mean MDP and follows the gradient of the objective over policies:
+    in each state the action with the largest sum over MDPs of weight, discounted visits and action value. A step that
+    does not raise the objective is halved, so every round improves it; the result is a local optimum, as the problem
+    of one policy for many MDPs has no efficient exact solution.
+    """
+    check_numbers(discount, level, seed, draws=draws, mdps=mdps)
+    check_choice("objective", objective, OBJECTIVES)
+    if not 0 < tail < 1:
+        raise UserError(f"tail must lie between 0 and 1, not {tail}.")
+    if min_visits < 0:
+        raise UserError(f"min_visits must be at least 0, not {min_visits}.")
+    options: dict[str, Any] = {
+        "prior": prior, "reward_scale": reward_scale, "start": start, "terminates": terminates, "belief": belief,
+        "support": support,
+    }  # fmt: skip
+    problem = prepare(data, discount, draws=draws, **options)
+    log = problem.log
+    count = mdps or (200 if problem.dense else 20)
+    visits = log.visits()
+    allowed = visits >= min_visits
+    allowed |= ~allowed.any(-1, keepdims=True)
+    models = sampled(problem, seed, count)
+    policy, value, rounds = _ascend(models, problem.start, allowed, objective, tail)
+    tables = np.stack([np.eye(log.actions)[policy], log.behaviour()])
+    values = sampled(problem, (seed + JUDGING_STREAM) % 2**32, draws).values(tables)
+    posterior = posterior_of(Questions(problem, policy), values[:, 0], "joint", level, {"mdps": draws})
+    comparison = comparison_of(problem, ("improved", "behaviour"), tables, values @ problem.start, 0.95, level)
+    return Improvement(
+        policy, posterior, comparison, objective, tail, value, measure(comparison.samples[:, 0], objective, tail),
+        rounds, visits, log.state_labels, log.action_labels,
+    )  # fmt: skip
+
+
+def measure(values: Float[np.ndarray, "N"], objective: str, tail: float) -> float:
+    """The objective of some draws of the start value."""
+    if objective == "mean":
+        return float(values.mean())
+    return float(weights(values, objective, tail) @ values) if objective == "cvar" else float(np.quantile(values, tail))
+
+
+def weights(values: Float[np.ndarray, "N"], objective: str, tail: float) -> Float[np.ndarray, "N"]:
+    """How much each draw counts in the objective's gradient; the sum is one.
+
+    The CVaR's weights lie on the worst draws; a quantile's on those around it, as its gradient is the mean gradient
+    of the draws at the quantile.
+    """
+    count = len(values)
+    if objective == "mean":
+        return np.full(count, 1 / count)
+    rank = np.argsort(np.argsort(values, kind="stable"), kind="stable")
+    if objective == "cvar":
+        return np.clip(tail * count - rank, 0, 1) / (tail * count)
+    width = max(2.0, count**0.5)
+    near = np.exp(-0.5 * ((rank + 0.5 - tail * count) / width) ** 2)
+    return near / near.sum()
+
+
+def _ascend(models: Models, start, allowed: Bool[np.ndarray, "S A"], objective: str, tail: float):
+    actions = allowed.shape[1]
+
+    def explore(policy) -> tuple[Explored, float]:
+        explored = models.explore(np.eye(actions)[policy])
+        return explored, measure(explored.values @ start, objective, tail)
+
+    policy = models.best_for_mean(allowed)
+    explored, value = explore(policy)
+    for done in range(MOST_ROUNDS):
+        share = weights(explored.values @ start, objective, tail)
+        score = np.einsum("n,ns,nsa->sa", share, explored.visits, explored.action_values, optimize=True)
+        score = np.where(allowed, score, -np.inf)
+        gain = score.max(-1) - np.take_along_axis(score, policy[:, None], 1)[:, 0]
+        order = np.argsort(-gain, kind="stable")
+        changes = int((gain > 1e-12 * (1 + abs(value))).sum())
+        while changes:
+            chosen = order[:changes]
+            candidate = policy.copy()
+            candidate[chosen] = score[chosen].argmax(-1)
+            tried, new_value = explore(candidate)
+            if new_value > value + 1e-10 * (1 + abs(value)):
+                policy, explored, value = candidate, tried, new_value
+                break
+            changes //= 2
+        if not changes:
+            return policy, value, done
+    return policy, value, MOST_ROUNDS

@@ -1,0 +1,288 @@
+"""Comparing, improving and collecting, against brute force written with NumPy alone."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from bellief.beliefs.tabular import Prior
+from bellief.errors import UserError
+from bellief.offline import Transitions, collect_next, compare, evaluate, improve
+from bellief.offline.improve import measure, weights
+from bellief.offline.preposterior import Forecast, average_time, needed
+from bellief.offline.problem import prepare
+from bellief.offline.worlds import counts_of, draw
+from offline.conftest import ACTIONS, DRAWS, STATES, random_log
+
+POLICIES = {"first": [0, 0, 0], "second": [1, 1, 1], "mixed": [0, 1, 0]}
+
+# Finite variances everywhere, so that brute force has something to average.
+TAME = Prior(reward_shape=4.0, reward_rate=4.0)
+
+
+@pytest.fixture(scope="module")
+def little():
+    return Transitions.from_arrays(**{name: column[:30] for name, column in random_log(5).items()})
+
+
+@pytest.mark.parametrize("belief", ["dense", "sparse"])
+def test_policies_are_compared_in_the_same_worlds(check, data, log, numpy_posterior, belief, request):
+    seed = request.config.getoption("--statistics-seed")
+    count = DRAWS if belief == "dense" else 400
+    result = compare(data, POLICIES, 0.9, draws=count, simulations=0, belief=belief, seed=seed)
+    one_hot = [np.eye(ACTIONS)[actions] for actions in POLICIES.values()]
+    # One seed for all policies gives NumPy's oracle the same worlds for all of them, too.
+    values = np.stack([numpy_posterior.draw_values(log, policy, 0.9, seed=seed) for policy in one_hot], axis=1)
+    expected = values @ data.start_distribution()
+    check.same_laws(result.samples[:, 2] - result.samples[:, 0], expected[:, 2] - expected[:, 0])
+    best = np.bincount(expected.argmax(-1), minlength=3) / len(expected)
+    error = np.sqrt(0.25 / count + 0.25 / len(expected))
+    np.testing.assert_allclose(result.prob_best, best, atol=4.5 * error)
+    np.testing.assert_allclose(result.prob_best.sum(), 1)
+    np.testing.assert_allclose(result.prob_better + result.prob_better.T, 1)
+    regret = expected.max(-1, keepdims=True) - expected
+    np.testing.assert_allclose(result.expected_regret, regret.mean(0), atol=4.5 * regret.std() * 2 / np.sqrt(count))
+    assert result.best == result.names[int(result.samples.mean(0).argmax())]
+
+
+def test_equal_policies_share_the_chance(data):
+    result = compare(data, {"a": [0, 0, 0], "b": [0, 0, 0]}, 0.9, draws=50, simulations=0)
+    np.testing.assert_allclose(result.prob_best, 0.5)
+    np.testing.assert_allclose(result.prob_better, 0.5)
+    assert result.expected_regret.tolist() == [0, 0]
+
+
+def test_more_data_settle_the_choice():
+    """Two arms whose rewards differ by 0.5 with noise 1: sure after some hundreds of pulls, not after the first ten."""
+    generator = np.random.default_rng(1)
+    action = np.arange(10) % 2
+    reward = generator.normal(0.5 * action, 1.0)
+    arms = Transitions.from_arrays(np.zeros(10, int), action, reward, np.zeros(10, int))
+    result = compare(arms, ["always:0", "always:1"], 0.5, simulations=60, seed=3)
+    chances = [forecast.chance for forecast in result.forecasts]
+    assert chances[-1] > chances[0] + 0.05
+    for forecast in result.forecasts[:-1]:
+        assert forecast.chance < 0.95
+    if result.more_needed is not None:
+        assert result.forecasts[-2].transitions <= result.more_needed <= result.forecasts[-1].transitions
+    # Theory: the final choice is right with the mean over worlds of the larger of both chances, and an arm's mean
+    # reward given n pulls is known to about 1 / sqrt(n): after very many pulls hardly a doubt is left.
+    assert compare(arms, ["always:0", "always:1"], 0.5, simulations=0).more_needed is None
+
+
+def test_forecasts_agree_with_the_normal_theory(monkeypatch):
+    """With known noise the difference of two means has a normal posterior, and the chance has a closed form."""
+    from scipy import integrate, stats
+
+    from bellief.offline import preposterior
+
+    pulls, more = 8, 24
+    action = np.arange(pulls) % 2
+    reward = np.array([0.0, 0.3] * (pulls // 2))
+    arms = Transitions.from_arrays(np.zeros(pulls, int), action, reward, np.zeros(pulls, int))
+    known = Prior(reward_strength=1e-9, reward_shape=1e6, reward_rate=1e6)
+    monkeypatch.setattr(preposterior, "_sizes", lambda transitions: [more])
+    result = compare(arms, ["always:0", "always:1"], 0.5, prior=known, simulations=400, target=0.94, seed=2)
+    before, after = (np.sqrt(2 / (size / 2)) for size in (pulls, pulls + more))
+    moved = np.sqrt(before**2 - after**2)
+
+    def sure(gap):
+        return stats.norm.cdf(abs(gap) / after) * stats.norm.pdf(gap, 0.3, moved)
+
+    expected = integrate.quad(sure, -8, 8, limit=200)[0]
+    (forecast,) = result.forecasts
+    # 200 inner draws round the larger of two chances up by less than 0.01.
+    assert forecast.chance == pytest.approx(expected, abs=4.5 * forecast.error + 0.01)
+
+
+def test_the_number_needed_is_interpolated():
+    found = [Forecast(100, 0.90, 0.0), Forecast(400, 0.96, 0.0)]
+    assert needed(found, 0.93) == 200
+    assert needed(found[:1], 0.9) == 100
+    assert needed(found, 0.97) is None
+    assert needed([], 0.9) is None
+
+
+def test_time_of_the_collecting_policy():
+    """Against a loop over steps, with ends that lead back to the start."""
+    log = random_log(4, ends=0.2)
+    problem = prepare(Transitions.from_arrays(**log), 0.9)
+    world = draw(np.random.default_rng(0), problem.prior, counts_of(problem), 1)
+    policy = np.full((STATES, ACTIONS), 0.5)
+    chain = np.einsum("sa,sat->st", policy, world.rows[0][..., :STATES])
+    ends = 1 - chain.sum(-1)
+    going_on = problem.log.transitions - problem.log.ends
+    broken = (problem.log.episodes - 1 - problem.log.ends) / going_on
+    chain = chain * (1 - broken)
+    chain += (1 - chain.sum(-1))[:, None] * problem.start
+    assert (ends > 0).all()
+    mass, total = problem.start, np.zeros(STATES)
+    for _ in range(64):
+        total, mass = total + mass, mass @ chain
+    np.testing.assert_allclose(average_time(world.rows[0], policy, problem, 64), total / 64, rtol=1e-9)
+
+
+@pytest.mark.parametrize("objective", ["mean", "quantile", "cvar"])
+@pytest.mark.parametrize("belief", ["dense", "sparse"])
+def test_improve_finds_the_best_of_all_policies(little, objective, belief):
+    """All eight deterministic policies of three states, in the very worlds in which the policy was chosen."""
+    from bellief.offline.models import sampled
+
+    count = 200 if belief == "dense" else 40
+    found = improve(little, 0.9, objective=objective, mdps=count, draws=50, prior=TAME, belief=belief, seed=1)
+    problem = prepare(little, 0.9, prior=TAME, belief=belief)
+    every = np.array(list(itertools.product(range(ACTIONS), repeat=STATES)))
+    values = sampled(problem, 1, count).values(np.eye(ACTIONS)[every]) @ problem.start
+    scores = [measure(values[:, number], objective, 0.1) for number in range(len(every))]
+    assert found.objective_value == pytest.approx(scores[every.tolist().index(found.policy.tolist())], rel=1e-6)
+    # A local optimum; with so few policies it is the best one, or next to nothing below it.
+    assert found.objective_value >= max(scores) - 0.02 * np.ptp(scores)
+
+
+def test_caution_prefers_what_is_known():
+    """Arm 0 pays 1.0 for sure; arm 1 paid 1.4 on average, twice. The mean likes arm 1, the worst tenth arm 0."""
+    reward = [1.0, 1.001, 0.999] * 20 + [0.4, 2.4]
+    arms = Transitions.from_arrays(np.zeros(62, int), [0] * 60 + [1] * 2, reward, np.zeros(62, int))
+    flat = Prior(reward_strength=0.05, reward_shape=3.0, reward_rate=0.5)
+    assert improve(arms, 0.5, prior=flat).policy.tolist() == [1]
+    for objective in ("quantile", "cvar"):
+        assert improve(arms, 0.5, prior=flat, objective=objective).policy.tolist() == [0]
+
+
+def test_what_was_never_tried_is_not_recommended():
+    """All rewards are negative, so the prior's zero for the untried action would look good."""
+    data = Transitions.from_arrays([0] * 20, [0] * 20, [-5.0] * 20, [0] * 20, actions=2)
+    assert improve(data, 0.5, draws=20).policy.tolist() == [0]
+    assert improve(data, 0.5, draws=20, min_visits=0).policy.tolist() == [1]
+
+
+def test_weights_of_the_objectives():
+    values = np.array([5.0, 1.0, 4.0, 2.0, 3.0])
+    np.testing.assert_allclose(weights(values, "mean", 0.1), 0.2)
+    np.testing.assert_allclose(weights(values, "cvar", 0.4), [0, 0.5, 0, 0.5, 0])
+    np.testing.assert_allclose(weights(values, "cvar", 0.3), [0, 1 / 1.5, 0, 0.5 / 1.5, 0])
+    assert measure(values, "cvar", 0.4) == 1.5
+    assert weights(values, "quantile", 0.5).argmax() == 4
+
+
+def brute_force(data, policy, discount, prior, pool=20_000, outer=800, seed=0):
+    """Var over one more observation x of E[value | data, x], by reweighting a pool of posterior draws."""
+    generator = np.random.default_rng(seed)
+    problem = prepare(data, discount, prior=prior)
+    worlds = draw(generator, prior, counts_of(problem), pool)
+    chain = np.einsum("sa,nsat->nst", policy, worlds.rows)
+    gain = np.einsum("sa,nsa->ns", policy, worlds.reward)
+    values = np.linalg.solve(np.eye(STATES) - discount * chain, gain[..., None])[..., 0] @ problem.start
+    reductions = np.zeros((STATES, ACTIONS))
+    for state, action in np.ndindex(STATES, ACTIONS):
+        means = []
+        for world in range(outer):
+            after = generator.choice(STATES, p=worlds.rows[world, state, action])
+            mean, sd = worlds.reward[world, state, action], worlds.reward_sd[world, state, action]
+            reward = generator.normal(mean, sd)
+            likely = worlds.rows[:, state, action, after] / worlds.reward_sd[:, state, action]
+            gaps = (reward - worlds.reward[:, state, action]) / worlds.reward_sd[:, state, action]
+            likely = likely * np.exp(-0.5 * gaps**2)
+            means.append(likely @ values / likely.sum())
+        reductions[state, action] = np.var(means, ddof=1)
+    return reductions, values.var()
+
+
+@pytest.mark.slow
+def test_collect_against_brute_force(little, policy):
+    expected, variance = brute_force(little, policy, 0.8, TAME)
+    plan = collect_next(little, policy, 0.8, prior=TAME, draws=4000)
+    assert plan.variance == pytest.approx(variance, rel=0.1)
+    # A variance of 800 draws is known to about 5%; the rest is what the first order leaves out.
+    np.testing.assert_allclose(plan.reduction, expected, rtol=0.3)
+    assert np.corrcoef(plan.reduction.ravel(), expected.ravel())[0, 1] > 0.97
+    assert plan.ranking()[0] == np.unravel_index(expected.argmax(), expected.shape)
+
+
+def test_collect_in_one_state_is_exact():
+    """One state and no future: the value is a mixture of two mean rewards, whose posterior variances are textbook."""
+    reward = np.array([1.0, 2.0, 0.5, 1.5, 3.0])
+    arms = Transitions.from_arrays([0] * 5, [0, 0, 0, 1, 1], reward, [0] * 5)
+    policy = np.array([[0.3, 0.7]])
+    plan = collect_next(arms, policy, 0.5, prior=TAME, visits=4, draws=20)
+    for action, seen in ((0, reward[:3]), (1, reward[3:])):
+        n = len(seen)
+        rate = 4 + 0.5 * ((seen**2).sum() - seen.sum() ** 2 / (1 + n))
+        variance = rate / ((1 + n) * (4 + n / 2 - 1))
+        # The state is its own successor for sure: discounted visits are 1 / (1 - 0.5).
+        expected = (2 * policy[0, action]) ** 2 * variance * 4 / (1 + n + 4)
+        assert plan.reduction[0, action] == pytest.approx(expected, rel=1e-9)
+
+
+def test_collect_puts_the_unknown_first(data, log):
+    wide = Transitions.from_arrays(**log, actions=3)
+    plan = collect_next(wide, "uniform", 0.9, draws=50)
+    assert {action for _, action in plan.ranking()[:STATES]} == {2}
+    assert plan.variance is None
+    first = plan.to_dict()["pairs"][0]
+    assert (first["variance_reduction"], first["share"], first["seen"]) == (None, None, 0)
+    times = [plan.time[pair] for pair in plan.ranking()[:STATES]]
+    assert times == sorted(times, reverse=True)
+
+
+def test_collect_leaves_out_what_the_policy_never_does(data):
+    assert {action for _, action in collect_next(data, [0, 0, 0], 0.9, draws=20).ranking()} == {0}
+
+
+def test_both_beliefs_rank_alike(data, policy):
+    dense, sparse = (collect_next(data, policy, 0.9, draws=400, belief=belief) for belief in ("dense", "sparse"))
+    np.testing.assert_allclose(dense.reduction, sparse.reduction, rtol=0.25)
+
+
+def test_scaling_rewards_scales_everything(log, policy):
+    """Rewards in cents with a scale of 100 say the same as rewards in euros with a scale of 1."""
+    euros = Transitions.from_arrays(**log)
+    cents = Transitions.from_arrays(**{**log, "reward": 100 * log["reward"]})
+
+    def draws_of(data, **options):
+        return evaluate(data, policy, 0.9, draws=50, belief="sparse", **options).samples
+
+    np.testing.assert_allclose(draws_of(cents, reward_scale=100), 100 * draws_of(euros, reward_scale=1), rtol=1e-6)
+    np.testing.assert_allclose(draws_of(cents, reward_scale="data"), 100 * draws_of(euros, reward_scale="data"))
+    typical = np.sqrt(np.mean(log["reward"] ** 2))
+    same = draws_of(euros, prior=Prior(reward_rate=typical**2))
+    np.testing.assert_allclose(draws_of(euros, reward_scale="data"), same, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("ask", "fragment"),
+    [
+        (lambda data: compare(data, ["uniform"]), "two or more"),
+        (lambda data: compare(data, "uniform"), "in a list"),
+        (lambda data: compare(data, ["uniform", "uniform"]), "there twice"),
+        (lambda data: compare(data, ["uniform", "behaviour"], target=1.0), "target must lie"),
+        (lambda data: compare(data, ["uniform", "behaviour"], simulations=-1), "simulations must be"),
+        (lambda data: compare(data, ["uniform", "always:7"]), "action must be one of the actions 0 to 1, not 7"),
+        (lambda data: compare(data, ["uniform", "always:x"], belief="sparse"), "not x"),
+        (lambda data: improve(data, objective="max"), "no objective 'max'"),
+        (lambda data: improve(data, tail=0), "tail must lie"),
+        (lambda data: improve(data, min_visits=-1), "min_visits"),
+        (lambda data: collect_next(data, visits=0), "visits must be"),
+        (lambda data: evaluate(data, reward_scale=0), "reward_scale must be"),
+        (lambda data: evaluate(data, reward_scale="big"), "reward_scale must be"),
+        (lambda data: evaluate(data, belief="huge"), "no belief 'huge'"),
+        (lambda data: evaluate(data, method="gaussian", belief="sparse"), "ask for the dense belief"),
+        (lambda data: evaluate(data, {0: 1}), "state 1 sum to 0"),
+    ],
+)
+def test_mistakes(data, ask, fragment):
+    with pytest.raises(UserError) as mistake:
+        ask(data)
+    assert fragment in str(mistake.value)
+
+
+def test_tables_and_cards(data):
+    comparison = compare(data, ["uniform", "behaviour"], 0.9, draws=30, simulations=3)
+    better = improve(data, 0.9, draws=30, mdps=20)
+    plan = collect_next(data, "uniform", 0.9, draws=30)
+    for result in (comparison, better, plan):
+        assert "<table" in result._repr_html_()
+        assert type(result).__name__ in repr(result)
+        assert len(result.to_pandas())
+    assert comparison.plot().get_title(loc="left")
+    assert plan.plot().get_title(loc="left")
