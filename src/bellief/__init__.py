@@ -14,7 +14,15 @@ if TYPE_CHECKING:
     from bellief.agents.files import SavedAgent, load_agent, save_agent
     from bellief.envs import make
     from bellief.experiments import AgentComparison, RunResult, compare_agents, run
-    from bellief.offline import Transitions, ValuePosterior, evaluate
+    from bellief.offline import (
+        Transitions,
+        ValuePosterior,
+        certify,
+        check,
+        evaluate,
+        prior_sensitivity,
+        variance_split,
+    )
 
 try:
     __version__ = version("bellief")
@@ -30,7 +38,11 @@ _HOMES = {
     "save_agent": "bellief.agents.files",
     "Transitions": "bellief.offline",
     "ValuePosterior": "bellief.offline",
+    "certify": "bellief.offline",
+    "check": "bellief.offline",
     "evaluate": "bellief.offline",
+    "prior_sensitivity": "bellief.offline",
+    "variance_split": "bellief.offline",
     "make": "bellief.envs",
     "run": "bellief.experiments",
 }
@@ -43,12 +55,16 @@ __all__ = [
     "UserError",
     "ValuePosterior",
     "__version__",
+    "certify",
+    "check",
     "compare_agents",
     "evaluate",
     "load_agent",
     "make",
+    "prior_sensitivity",
     "run",
     "save_agent",
+    "variance_split",
 ]
 
 

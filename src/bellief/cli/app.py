@@ -78,9 +78,9 @@ def evaluate(
     ] = 0.99,
     method: Annotated[
         str,
-        typer.Option(metavar="NAME", help="One of joint, gaussian, histogram, monte-carlo and mean-mdp."),
+        typer.Option(metavar="NAME", help="joint, gaussian, histogram, method2, method3, monte-carlo or mean-mdp."),
     ] = "joint",
-    prior: Annotated[str, typer.Option(metavar="NAME", help="Prior over MDPs: paper or sparse.")] = "paper",
+    prior: Annotated[str, typer.Option(metavar="NAME", help="Prior over MDPs: logged, paper or sparse.")] = "logged",
     level: Annotated[
         float, typer.Option(parser=between("--level", 0, 1), metavar="NUMBER", help="Mass of the credible intervals.")
     ] = 0.9,
@@ -108,11 +108,12 @@ def evaluate(
 ) -> None:
     """What a policy is worth, and how sure the data make us of it."""
     with progress("Evaluating", quiet):
-        from bellief.offline import Transitions
+        from bellief.offline import Transitions, variance_split
         from bellief.offline import evaluate as evaluate_policy
 
+        log = Transitions.from_csv(data, states=states, actions=actions)
         posterior = evaluate_policy(
-            Transitions.from_csv(data, states=states, actions=actions),
+            log,
             policy,
             discount,
             method=method,
@@ -126,10 +127,15 @@ def evaluate(
             lookahead=lookahead,
             final=final,
         )
+        split = None
+        if json and horizon is None and method in ("joint", "monte-carlo"):
+            split = variance_split(
+                log, policy, discount, prior=prior, start=start, draws=min(draws, 500), seed=seed
+            ).to_dict()
         if plot is not None:
             show.write_picture(posterior.plot(), plot)
     if json:
-        show.print_json(posterior.to_dict())
+        show.print_json(posterior.to_dict() | {"variance": split})
     else:
         show.print_posterior(posterior.to_dict(), policy)
 
@@ -292,3 +298,6 @@ def demo(
 
     page = run_demo(out, quick, seed, (lambda text: None) if quiet else (lambda text: typer.echo(text, err=True)))
     typer.echo(page)
+
+
+from bellief.cli import trust  # noqa: E402, F401  (adds its commands to `app`, which it takes from here)

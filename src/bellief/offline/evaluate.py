@@ -1,5 +1,6 @@
 """From logged transitions to a `ValuePosterior`."""
 
+import dataclasses
 import functools
 import math
 from typing import Any
@@ -9,26 +10,25 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from bellief.beliefs import tabular
+from bellief.beliefs import outcomes, tabular
 from bellief.errors import UserError
 from bellief.induction import evaluate as induction
 from bellief.induction import method1, monte_carlo
 from bellief.mdp import bellman
 from bellief.offline.checks import check_choice, check_memory, check_numbers
+from bellief.offline.linked import LINKED, evaluate_linked
 from bellief.offline.policies import read_policy
 from bellief.offline.posterior import ValuePosterior
+from bellief.offline.priors import read_prior
+from bellief.offline.sampling import DRAW_STREAM, SAMPLER, STEP_STREAM, belief_from, draw_mdps, sample_mdp
 from bellief.offline.transitions import Transitions
-from bellief.types import Transition
 from bellief.values import joint
 
-METHODS = ("joint", "gaussian", "histogram", "monte-carlo", "mean-mdp")
+METHODS = ("joint", "gaussian", "histogram", "method2", "method3", "monte-carlo", "mean-mdp")
 
 # An infinite horizon is cut where what lies beyond it weighs less than this.
 TRUNCATION = 1e-3
 LONGEST_LOOKAHEAD = 100_000
-
-# Numbers of key streams apart from those of the MDPs, which count up from zero.
-DRAW_STREAM, STEP_STREAM = 2**31 - 1, 2**31 - 2
 
 
 def evaluate(
@@ -37,7 +37,7 @@ def evaluate(
     discount: float = 0.99,
     *,
     method: str = "joint",
-    prior: str | tabular.Prior = "paper",
+    prior: str | tabular.Prior = "logged",
     horizon: int | None = None,
     start: int | Float[np.ndarray, "S"] | None = None,
     terminates: bool | None = None,
@@ -47,7 +47,7 @@ def evaluate(
     draws: int = 1000,
     lookahead: int | None = None,
     final: str | None = None,
-    settings: method1.Settings | None = None,
+    settings: Any = None,
 ) -> ValuePosterior:
     """Posterior distribution over the value function of `policy`, given the data and a prior over MDPs.
 
@@ -56,8 +56,9 @@ def evaluate(
         policy: `uniform`, `behaviour`, the path of a CSV file, an array [S, A], or one action per state.
         discount: in (0, 1]; 1 needs a horizon, or episodes that end.
         method: `joint` (ours, exact given the sampled MDPs), `gaussian` and `histogram` (the paper's Algorithm 2),
-            `monte-carlo` (its Algorithm 1), or `mean-mdp` (one number: no uncertainty).
-        prior: `paper`, `sparse`, or a `Prior`.
+            `method2` and `method3` (its other two methods, in the stationary case), `monte-carlo` (its Algorithm 1), or
+            `mean-mdp` (one number: no uncertainty).
+        prior: `logged` (light rows, rewards by outcome and in the log's own scale), `paper`, `sparse`, or a `Prior`.
         horizon: number of steps that count; None means for ever.
         start: a state or a distribution over first states; by default the observed one.
         terminates: whether episodes can end at all; by default whether any did in the data.
@@ -68,7 +69,7 @@ def evaluate(
         lookahead: induction steps for an infinite horizon; by default enough for 99.9% of the value's weight.
         final: psi_H, where the induction starts without a horizon: `zero`, each sampled MDP's `own` infinite-horizon
             values (the default of joint and monte-carlo), or one Gaussian `pooled` over them.
-        settings: choices of Method 1 for gaussian and histogram.
+        settings: `method1.Settings` for gaussian and histogram, `stationary.Settings` for method2 and method3.
     """
     check_choice("method", method, METHODS)
     check_choice("final value", final or "zero", induction.FINALS)
@@ -77,6 +78,8 @@ def evaluate(
         raise UserError(
             f"After a horizon of {horizon} steps nothing counts, so final cannot be '{final}': leave it out."
         )
+    if method in LINKED and (horizon is not None or final is not None or lookahead is not None):
+        raise UserError(f"{method} finds the value for ever at once: leave out horizon, lookahead and final.")
     if data.terminated.any() and terminates is False:
         raise UserError("Episodes end in the data, so terminates cannot be False.")
     if discount == 1 and horizon is None and not (data.terminated.any() or terminates):
@@ -85,11 +88,13 @@ def evaluate(
             "which episodes end (a column 'terminated')."
         )
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
-        problem = _Problem(data, policy, discount, prior, horizon, start, terminates)
+        problem = Problem(data, policy, discount, prior, horizon, start, terminates, by_pair=method in LINKED)
         if method == "mean-mdp":
             samples, notes = problem.mean_values()[None], {}
         elif method == "joint" and final == "pooled":
             samples, notes = problem.joint(seed, mdps or draws, draws, lookahead, final)
+        elif method in LINKED:
+            samples, notes = evaluate_linked(problem, seed, method, mdps or 1000, draws, settings)
         elif method in ("joint", "monte-carlo"):
             # With psi_H a point for each MDP the joint belief is Monte Carlo, which keeps few MDPs in memory at a time;
             # with psi_H at their own values every step changes nothing, and the exact solution is all there is to do.
@@ -103,25 +108,27 @@ def evaluate(
         discount=float(discount),
         actions=data.actions,
         transitions=len(data),
-        sd_exists=problem.sd_exists(sampled=method in ("joint", "monte-carlo")),
-        diagnostics=problem.diagnostics(method) | notes,
+        sd_exists=problem.sd_exists(sampled=method in ("joint", "monte-carlo", *LINKED)),
+        diagnostics=problem.diagnostics(method, notes),
         level=level,
     )
 
 
-class _Problem:
+class Problem:
     """Data, policy and prior turned into arrays, and the ways to evaluate them."""
 
-    def __init__(self, data: Transitions, policy: Any, discount: float, prior, horizon: int | None, start, terminates):
+    def __init__(
+        self, data: Transitions, policy: Any, discount: float, prior, horizon: int | None, start, terminates, by_pair
+    ):
         check_memory(data.states, data.actions, tables=1)
         self.data, self.discount, self.horizon = data, discount, horizon
-        self.prior = prior if isinstance(prior, tabular.Prior) else tabular.named_prior(prior)
+        self.prior = read_prior(prior, data)
+        if by_pair:  # Methods 2 and 3 need the likelihood of rewards given their pair
+            self.prior = dataclasses.replace(self.prior, outcome_strength=None)
         self.policy = read_policy(policy, data)
         self.start = _start(start, data)
         self.terminates = bool(data.terminated.any()) if terminates is None else terminates
-        belief = tabular.init(data.states, data.actions, self.terminates, jnp.float64)
-        fields = (data.state, data.action, data.reward, data.next_state, data.terminated)
-        belief = tabular.update_batch(belief, Transition(*(jnp.asarray(field) for field in fields)))
+        belief = belief_from(data, self.prior, self.terminates)
         used = jnp.asarray(self.policy)
         if ((self.policy == 0) | (self.policy == 1)).all():
             belief, used = tabular.restrict(belief, jnp.argmax(used, axis=-1)), jnp.ones((data.states, 1))
@@ -129,11 +136,21 @@ class _Problem:
         counts = np.asarray(belief.counts)
         self.support = 1 << int((counts > 0).sum(-1).max()).bit_length()
 
-    def _sampler(self) -> dict[str, Any]:
-        """What the compiled functions below need to draw MDPs."""
-        return {"belief": self.belief, "discount": self.discount, "prior": self.prior, "support": self.support}
+    def sampler(self) -> dict[str, Any]:
+        """What the compiled functions below need to draw MDPs.
+
+        A belief by outcome holds its reward prior already. Those numbers come from the data and must not be part of
+        the static argument, or every log would be compiled anew.
+        """
+        prior = self.prior
+        if prior.outcome_strength is not None:
+            prior = tabular.Prior(prior.dirichlet, sparse=prior.sparse, row_weight=prior.row_weight)
+        return {"belief": self.belief, "discount": self.discount, "prior": prior, "support": self.support}
 
     def _mean_mdp(self):
+        if isinstance(self.belief, outcomes.OutcomeBelief):
+            concentration = self.prior.concentration(self.belief.counts.shape[-1])
+            return outcomes.mean(concentration, self.belief, self.discount)
         return tabular.mean(self.prior, self.belief, self.discount)
 
     def mean_values(self):
@@ -145,7 +162,7 @@ class _Problem:
     def monte_carlo(self, seed: int, mdps: int, final: str, lookahead: int | None):
         """Algorithm 1: exact values, those of the horizon, or (`final="zero"`) those of the induction's steps."""
         steps = self._steps(lookahead) if final == "zero" else self.horizon
-        samples = _monte_carlo(jax.random.key(seed), self.used, mdps=mdps, horizon=steps, **self._sampler())
+        samples = _monte_carlo(jax.random.key(seed), self.used, mdps=mdps, horizon=steps, **self.sampler())
         return samples, {"mdps": mdps} | ({"lookahead": steps, "final": final} if final == "zero" else {})
 
     def joint(self, seed: int, mdps: int, draws: int, lookahead: int | None, final: str):
@@ -153,7 +170,7 @@ class _Problem:
         steps = self._steps(lookahead)
         key = jax.random.key(seed)
         check_memory(self.data.states, self.used.shape[1], tables=mdps)
-        belief = _joint(key, self.used, mdps=mdps, steps=steps, final=final, **self._sampler())
+        belief = _joint(key, self.used, mdps=mdps, steps=steps, final=final, **self.sampler())
         notes = {"mdps": mdps, "lookahead": steps, "final": final}
         if belief.factor.shape[1] == 0:
             return belief.mean, notes
@@ -173,7 +190,7 @@ class _Problem:
             steps=steps,
             final=final,
             settings=settings,
-            **self._sampler(),
+            **self.sampler(),
         )
         draw_key = jax.random.fold_in(key, DRAW_STREAM)
         samples = method1.BELIEFS[settings.values].sample(draw_key, result.belief.belief, draws)
@@ -186,6 +203,12 @@ class _Problem:
             "sigma_doublings": int(jnp.sum(result.diagnostics.doublings)),
         }
         return samples, notes
+
+    def value_centre(self) -> float:
+        """Middle of the possible values, from the same range of rewards as their span."""
+        high = max(float(self.data.reward.max()), self.prior.reward_mean)
+        low = min(float(self.data.reward.min()), self.prior.reward_mean)
+        return (high + low) / 2 * (self._steps(None) if self.discount == 1 else 1 / (1 - self.discount))
 
     def value_span(self) -> float:
         """Span of possible values from the observed rewards, stretched to hold what the prior expects.
@@ -234,10 +257,10 @@ class _Problem:
         bad = ((self.policy > 0) & (degrees <= 2)).any(-1)
         return np.logical_not(bad) if self.horizon == 1 else np.full(states, not bad.any())
 
-    def diagnostics(self, method: str) -> dict[str, Any]:
-        """What a reader of the numbers should know."""
+    def diagnostics(self, method: str, notes: dict[str, Any]) -> dict[str, Any]:
+        """What a reader of the numbers should know, and what the method noted."""
         unvisited = self.unvisited()
-        warnings = []
+        warnings = [notes.pop("degenerate")] if "degenerate" in notes else []
         if unvisited:
             shown = ", ".join(f"({state}, {action})" for state, action in unvisited[:3])
             more = f" and {len(unvisited) - 3} more" if len(unvisited) > 3 else ""
@@ -245,7 +268,7 @@ class _Problem:
                 f"The policy may use {len(unvisited)} state-action pairs that the data never tried: {shown}{more}. "
                 "What happens there is the prior's guess."
             )
-        if method in ("joint", "monte-carlo") and not self.sd_exists(sampled=True).all():
+        if method in ("joint", "monte-carlo", *LINKED) and not self.sd_exists(sampled=True).all():
             warnings.append("The posterior has no finite variance (a reward never observed is heavy-tailed): no sd.")
         if method in ("gaussian", "histogram"):
             warnings.append(
@@ -255,38 +278,38 @@ class _Problem:
         if method == "mean-mdp":
             warnings.append("The mean MDP gives one number and no uncertainty.")
         return {
-            "prior": {"dirichlet": self.prior.concentration(self.data.states + self.terminates)},
+            "prior": {
+                "dirichlet": self.prior.concentration(self.data.states + self.terminates),
+                "outcome_strength": self.prior.outcome_strength,
+                "reward": [
+                    self.prior.reward_mean,
+                    self.prior.reward_strength,
+                    self.prior.reward_shape,
+                    self.prior.reward_rate,
+                ],
+            },
             "horizon": self.horizon,
             "unvisited_pairs": len(unvisited),
             "warnings": warnings,
-        }
+        } | notes
 
 
-_SAMPLER = ("prior", "support")
-
-
-def _draw_mdps(key, count: int, belief, discount, prior, support):
-    """MDPs number 0, 1, ... of the key's stream, the same ones for every method."""
-    keys = jax.vmap(functools.partial(jax.random.fold_in, key))(jnp.arange(count))
-    return jax.vmap(lambda one: tabular.sample(one, prior, belief, discount, support=support))(keys)
-
-
-@functools.partial(jax.jit, static_argnames=("mdps", "horizon", *_SAMPLER))
+@functools.partial(jax.jit, static_argnames=("mdps", "horizon", *SAMPLER))
 def _monte_carlo(key, policy, *, mdps, horizon, belief, discount, prior, support):
     def draw(one):
-        return tabular.sample(one, prior, belief, discount, support=support)
+        return sample_mdp(one, prior, belief, discount, support)
 
     return monte_carlo.values(key, mdps, draw, policy, horizon)
 
 
-@functools.partial(jax.jit, static_argnames=("mdps", "steps", "final", *_SAMPLER))
+@functools.partial(jax.jit, static_argnames=("mdps", "steps", "final", *SAMPLER))
 def _joint(key, policy, *, mdps, steps, final, belief, discount, prior, support):
-    return induction.by_joint(_draw_mdps(key, mdps, belief, discount, prior, support), policy, steps, final)
+    return induction.by_joint(draw_mdps(key, mdps, belief, discount, prior, support), policy, steps, final)
 
 
-@functools.partial(jax.jit, static_argnames=("mdps", "steps", "final", "settings", *_SAMPLER))
+@functools.partial(jax.jit, static_argnames=("mdps", "steps", "final", "settings", *SAMPLER))
 def _method1(key, policy, value_span, *, mdps, steps, final, settings, belief, discount, prior, support):
-    sampled = _draw_mdps(key, mdps, belief, discount, prior, support)
+    sampled = draw_mdps(key, mdps, belief, discount, prior, support)
     step_key = jax.random.fold_in(key, STEP_STREAM)
     return induction.by_method1(step_key, settings, sampled, policy, steps, value_span, final)
 

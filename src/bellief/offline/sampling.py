@@ -1,0 +1,42 @@
+"""From a log to a belief, and from a belief to sampled MDPs."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+
+from bellief.beliefs import outcomes, tabular
+from bellief.offline.transitions import Transitions
+from bellief.types import Transition
+
+# Numbers of key streams apart from those of the MDPs, which count up from zero.
+DRAW_STREAM, STEP_STREAM = 2**31 - 1, 2**31 - 2
+
+# Static arguments of every compiled function that draws MDPs.
+SAMPLER = ("prior", "support")
+
+
+def belief_from(
+    data: Transitions, prior: tabular.Prior, terminates: bool
+) -> tabular.TabularBelief | outcomes.OutcomeBelief:
+    """What the log says, in the form that the prior asks for."""
+    fields = (data.state, data.action, data.reward, data.next_state, data.terminated)
+    rows = Transition(*(jnp.asarray(field) for field in fields))
+    if prior.outcome_strength is not None:
+        seen = outcomes.statistics(rows, data.states, data.actions, terminates)
+        return outcomes.posterior(prior.reward(jnp.float64), prior.outcome_strength, seen)
+    return tabular.update_batch(tabular.init(data.states, data.actions, terminates, jnp.float64), rows)
+
+
+def sample_mdp(key, prior: tabular.Prior, belief, discount, support):
+    """One MDP from either kind of belief."""
+    if isinstance(belief, outcomes.OutcomeBelief):
+        concentration = prior.concentration(belief.counts.shape[-1])
+        return outcomes.sample(key, concentration, belief, discount, support=support)
+    return tabular.sample(key, prior, belief, discount, support=support)
+
+
+def draw_mdps(key, count: int, belief, discount, prior, support):
+    """MDPs number 0, 1, ... of the key's stream, the same ones for every method."""
+    keys = jax.vmap(functools.partial(jax.random.fold_in, key))(jnp.arange(count))
+    return jax.vmap(lambda one: sample_mdp(one, prior, belief, discount, support))(keys)
