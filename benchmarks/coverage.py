@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from bootstrap import bootstrap_values
-from logs import DISCOUNT, Tally, Task, load, read
+from logs import DISCOUNT, SIZES, Tally, Task, load, read, step_gymnasium, tally
 
 from bellief.beliefs import outcomes, tabular
 from bellief.induction import monte_carlo
@@ -27,11 +27,11 @@ from bellief.offline.sampling import belief_from, sample_mdp
 
 LEVEL = 0.9
 PRIORS = {
-    "paper": lambda data: tabular.PAPER_PRIOR,
+    "logged": logged_prior,
+    "logged, rows weigh 0.3": functools.partial(logged_prior, row_weight=0.3),
+    "logged, rows weigh 1": functools.partial(logged_prior, row_weight=1.0),
     "sparse": lambda data: tabular.SPARSE_PRIOR,
-    "logged, weight 1": functools.partial(logged_prior, row_weight=1.0),
-    "logged, weight 0.3": functools.partial(logged_prior, row_weight=0.3),
-    "logged, weight 0.1": functools.partial(logged_prior, row_weight=0.1),
+    "paper": lambda data: tabular.PAPER_PRIOR,
 }
 BOOTSTRAP = "bootstrap"
 
@@ -126,31 +126,46 @@ def main() -> None:
     parser.add_argument("task")
     parser.add_argument("--kind", default="stepped", choices=["stepped", "simulated"])
     parser.add_argument("--logs-folder", type=Path, default=Path("logs"))
+    parser.add_argument("--first", type=int, default=0, help="number of the first log")
     parser.add_argument("--logs", type=int, default=200)
+    parser.add_argument("--step", action="store_true", help="make the logs now, instead of reading them")
+    parser.add_argument("--sizes", type=int, nargs="*", help="only these numbers of steps")
     parser.add_argument("--draws", type=int, default=199)
     parser.add_argument("--methods", nargs="*", default=[*PRIORS, BOOTSTRAP])
     parser.add_argument("--out", type=Path, default=Path("docs/results/coverage.csv"))
     options = parser.parse_args()
     task = load(options.task)
-    by_size = list(zip(*read(options.logs_folder / f"{options.task}-{options.kind}.npz")[: options.logs], strict=True))
-    found = []
+    chosen = range(options.first, options.first + options.logs)
+    if options.step:
+        sizes = SIZES[options.task]
+        stepped = (step_gymnasium(task, sizes[-1], seed) for seed in chosen)
+        tallies = [[tally(columns, size) for size in sizes] for columns in stepped]
+    else:
+        tallies = read(options.logs_folder / f"{options.task}-{options.kind}.npz")[chosen.start : chosen.stop]
+    by_size = [group for group in zip(*tallies, strict=True) if group[0].steps in (options.sizes or [group[0].steps])]
+    found, kept = [], None
+    if options.out.exists():
+        old = pd.read_csv(options.out)
+        kept = old[~((old.task == options.task) & (old.logs == options.kind) & old.method.isin(options.methods))]
     with jax.enable_x64(True):
-        for tallies in by_size:
+        for group in by_size:
             for method in options.methods:
-                rows = measure(task, list(tallies), method, options.draws, options.kind)
+                rows = measure(task, list(group), method, options.draws, options.kind)
+                rows["log"] += options.first
                 held = ((rows.low <= rows.truth) & (rows.truth <= rows.high)).mean()
                 width = (rows.high - rows.low).median()
                 print(
-                    f"{task.name} {tallies[0].steps} {method}: {held:.3f} of {len(rows)}, width {width:.4g}, "
+                    f"{task.name} {group[0].steps} {method}: {held:.3f} of {len(rows)}, width {width:.4g}, "
                     f"{rows.seconds[0]:.3g} s a log",
                     flush=True,
                 )
                 found.append(rows)
-    table = pd.concat(found)
-    if options.out.exists():
-        old = pd.read_csv(options.out)
-        same = (old.task == options.task) & (old.logs == options.kind) & old.method.isin(options.methods)
-        table = pd.concat([old[~same], table])
+                save(options, pd.concat(found), kept)
+
+
+def save(options: argparse.Namespace, table: pd.DataFrame, kept: pd.DataFrame | None) -> None:
+    """Write what there is so far, beside the rows of other tasks."""
+    table = table if kept is None else pd.concat([kept, table])
     table.to_csv(options.out, index=False, float_format="%.6g")
 
 

@@ -124,28 +124,40 @@ def step_gymnasium(task: Task, steps: int, seed: int) -> dict[str, np.ndarray]:
     return _columns(rows)
 
 
-def simulate(task: Task, steps: int, logs: int, seed: int) -> list[dict[str, np.ndarray]]:
-    """Logs from the exact table, all of them a step at a time."""
+def simulate(task: Task, sizes: tuple[int, ...], logs: int, seed: int) -> list[list[Tally]]:
+    """Tallies of logs from the exact table, all logs a step at a time; only outcomes are counted, no rows are kept."""
     rng = np.random.default_rng([seed, 2])
     choices, cumulative = np.cumsum(task.behaviour, -1), np.cumsum(task.outcomes.probability, -1)
     start = np.cumsum(task.outcomes.start)
-    rows = np.zeros((logs, steps, 5))
+    counts = np.zeros((logs, cumulative.size), np.int32)
+    lanes = np.arange(logs) * cumulative.size
 
     def first_states(count):
         return np.searchsorted(start, rng.random(count) * start[-1], side="right")
 
-    state, age = first_states(logs), np.zeros(logs, int)
-    for step in range(steps):
-        action = (rng.random((logs, 1)) >= choices[state, :-1]).sum(-1)
+    state, age, found = first_states(logs), np.zeros(logs, int), []
+    for step in range(1, sizes[-1] + 1):
+        uniform = rng.random((2, logs, 1))
+        action = (uniform[0] >= choices[state, :-1]).sum(-1)
         edges = cumulative[state, action]
-        drawn = (state, action, (rng.random((logs, 1)) * edges[:, -1:] >= edges).sum(-1))
-        following, ended = task.outcomes.next_state[drawn], task.outcomes.terminated[drawn]
-        rows[:, step] = np.stack([state, action, following, ended, task.outcomes.reward[drawn]], -1)
+        outcome = (uniform[1] * edges[:, -1:] >= edges).sum(-1)
+        drawn = (state, action, outcome)
+        counts.ravel()[lanes + np.ravel_multi_index(drawn, cumulative.shape)] += 1
+        following = task.outcomes.next_state[drawn]
         age += 1
-        over = ended | (age == (task.time_limit or -1))
+        over = task.outcomes.terminated[drawn] | (age == (task.time_limit or -1))
         state = following.copy()
         state[over], age[over] = first_states(over.sum()), 0
-    return [_columns(one) for one in rows]
+        if step in sizes:
+            found.append([_from_counts(task, one, step) for one in counts])
+    return [list(group) for group in zip(*found, strict=True)]
+
+
+def _from_counts(task: Task, counts: np.ndarray, steps: int) -> Tally:
+    where = np.unravel_index(np.flatnonzero(counts), task.outcomes.probability.shape)
+    table = task.outcomes
+    ends = (table.next_state[where], table.terminated[where], table.reward[where])
+    return Tally(steps, where[0], where[1], *ends, counts[counts > 0])
 
 
 def _columns(rows: np.ndarray) -> dict[str, np.ndarray]:
@@ -196,14 +208,10 @@ def main() -> None:
     sizes = SIZES[options.task]
     kind = "simulated" if options.simulated or options.task == "nchain" else "stepped"
     if kind == "simulated":
-        batches = (
-            log
-            for first in range(0, options.logs, 50)
-            for log in simulate(task, sizes[-1], min(50, options.logs - first), first)
-        )
+        tallies = simulate(task, sizes, options.logs, seed=0)
     else:
-        batches = (step_gymnasium(task, sizes[-1], seed) for seed in range(options.logs))
-    tallies = [[tally(columns, size) for size in sizes] for columns in batches]
+        stepped = (step_gymnasium(task, sizes[-1], seed) for seed in range(options.logs))
+        tallies = [[tally(columns, size) for size in sizes] for columns in stepped]
     options.out.mkdir(parents=True, exist_ok=True)
     save(options.out / f"{options.task}-{kind}.npz", tallies)
     seen = np.array([[_least_visits(task, one) for one in group] for group in tallies])
