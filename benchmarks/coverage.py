@@ -61,7 +61,7 @@ def posterior_values(keys, beliefs, start, *, draws, prior, support):
 
 
 def by_posterior(task: Task, tallies: list[Tally], name: str, draws: int) -> tuple[np.ndarray, float]:
-    """Draws of the start value for every log, and seconds per log (compilation left out)."""
+    """Draws of the start value for every log, and processor seconds per log (compilation left out)."""
     actions, terminates = jnp.asarray(task.target), bool(task.outcomes.terminated.any())
     beliefs = []
     for log in tallies:
@@ -77,16 +77,16 @@ def by_posterior(task: Task, tallies: list[Tally], name: str, draws: int) -> tup
     compiled = posterior_values.lower(
         keys, stacked, start, draws=draws, prior=static, support=1 << support.bit_length()
     ).compile()
-    began = time.perf_counter()
+    began = time.process_time()
     values = np.asarray(compiled(keys, stacked, start))
-    return values, (time.perf_counter() - began) / len(tallies)
+    return values, (time.process_time() - began) / len(tallies)
 
 
 def by_bootstrap(task: Task, tallies: list[Tally], draws: int) -> tuple[np.ndarray, float]:
     """The same for the bootstrap."""
-    rng, began = np.random.default_rng(0), time.perf_counter()
+    rng, began = np.random.default_rng(0), time.process_time()
     values = np.stack([bootstrap_values(task, log, draws, rng) for log in tallies])
-    return values, (time.perf_counter() - began) / len(tallies)
+    return values, (time.process_time() - began) / len(tallies)
 
 
 def fewest_visits(task: Task, log: Tally) -> int:

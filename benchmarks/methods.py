@@ -3,11 +3,16 @@
 For each policy, amount of data and data set: the truth by Monte Carlo with many MDPs, then every method on that data.
 
     python benchmarks/methods.py --data-sets 4 --out docs/results/methods.csv
+
+Start values of the first data set are kept beside the table for the picture of docs/methods.md, which
+`--draw docs/images/methods.png` draws.
 """
 
 import argparse
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +20,8 @@ from wasserstein import DISCOUNT, POLICIES, distance, simulate
 
 import bellief
 from bellief.induction.stationary import Settings
+from bellief.plots import style
+from bellief.plots.posterior import Comparison, comparison_figure
 
 SIZES = (10, 100, 1000)
 DRAWS = 200
@@ -30,43 +37,77 @@ CASES = {
 
 
 def main() -> None:
-    """One row per policy, size, data set and method, written as soon as it is there."""
+    """Measure every policy, size and data set, and write after each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-sets", type=int, default=4)
-    parser.add_argument("--first", type=int, default=0, help="number of the first data set")
     parser.add_argument("--policies", nargs="*", default=[*POLICIES])
     parser.add_argument("--out", type=Path, default=Path("docs/results/methods.csv"))
+    parser.add_argument("--draw", type=Path, help="only draw the picture from what was kept")
     options = parser.parse_args()
-    rows = []
-    for number in range(options.first, options.first + options.data_sets):
+    kept = options.out.with_suffix(".npz")
+    if options.draw is not None:
+        draw(dict(np.load(kept)), options.draw)
+        return
+    rows, samples = [], {}
+    for number in range(options.data_sets):
         for reading in options.policies:
-            policy = np.tile(POLICIES[reading], (5, 1))
             for steps in SIZES:
-                data = simulate(np.random.default_rng([number, steps]), POLICIES[reading], steps)
-                truth = bellief.evaluate(
-                    data, policy, DISCOUNT, prior="paper", method="monte-carlo", mdps=20_000, seed=10**6 + number
-                ).samples
-                for name, case in CASES.items():
-                    # Called twice with different keys: the second time nothing has to be compiled.
-                    for seed in (number, number + 1000):
-                        began = time.perf_counter()
-                        found = bellief.evaluate(data, policy, DISCOUNT, prior="paper", draws=DRAWS, seed=seed, **case)
-                        seconds = time.perf_counter() - began
-                    sizes = found.diagnostics.get("effective_sample_sizes", {})
-                    rows.append(
-                        {
-                            "policy": reading,
-                            "steps": steps,
-                            "data set": number,
-                            "method": name,
-                            "distance": distance(truth, found.samples),
-                            "sd_ratio": float((found.samples.std(0) / truth.std(0)).mean()),
-                            "least_size": min(sizes.values()) if sizes else np.nan,
-                            "seconds": seconds,
-                        }
-                    )
-                    print(rows[-1], flush=True)
-                    pd.DataFrame(rows).to_csv(options.out, index=False, float_format="%.4g")
+                for row, values in measure(reading, steps, number):
+                    print(row, flush=True)
+                    rows.append(row)
+                    if number == 0:
+                        samples[f"{reading}/{steps}/{row['method']}"] = values
+                pd.DataFrame(rows).to_csv(options.out, index=False, float_format="%.4g")
+                np.savez_compressed(kept, **samples)
+
+
+def measure(reading: str, steps: int, number: int) -> Iterator[tuple[dict[str, Any], np.ndarray]]:
+    """One row per method, with the draws of the start value; times are processor seconds, compilation left out."""
+    policy = np.tile(POLICIES[reading], (5, 1))
+    data = simulate(np.random.default_rng([number, steps]), POLICIES[reading], steps)
+    common = {"discount": DISCOUNT, "prior": "paper"}
+    truth = bellief.evaluate(data, policy, **common, method="monte-carlo", draws=5000, seed=10**6 + number).samples
+    yield {"policy": reading, "steps": steps, "data set": number, "method": "truth"}, truth[:, 0]
+    for name, case in CASES.items():
+        warm_up = 2 if number == 0 and steps == SIZES[0] else 1
+        for seed in range(warm_up):
+            began = time.process_time()
+            found = bellief.evaluate(data, policy, **common, draws=DRAWS, seed=number + 1000 * seed, **case)
+            seconds = time.process_time() - began
+        sizes = found.diagnostics.get("effective_sample_sizes", {})
+        yield (
+            {
+                "policy": reading,
+                "steps": steps,
+                "data set": number,
+                "method": name,
+                "distance": distance(truth, found.samples),
+                "sd_ratio": float((found.samples.std(0) / truth.std(0)).mean()),
+                "least_size": min(sizes.values()) if sizes else np.nan,
+                "seconds": seconds,
+            },
+            found.samples[:, 0],
+        )
+
+
+def draw(samples: dict[str, np.ndarray], path: Path) -> None:
+    """The value of the first state by every method over the truth, for the forward-heavy policy."""
+    names = {"Method 1 (gaussian, 10 MDPs)": "gaussian", "Method 2, own prior over V": "method2"}
+    names |= {"Method 3, own prior over V": "method3", "Method 3, Gaussian prior over V": "method3-gaussian"}
+    panels = []
+    for steps in SIZES:
+        part = {name.rsplit("/", 1)[1]: v for name, v in samples.items() if name.startswith(f"forward-heavy/{steps}/")}
+        methods = {short: [part[name]] for name, short in names.items()}
+        line = float(part["mean MDP"][0])
+        panels.append(Comparison(f"{steps:,} transitions", part["truth"], methods, line=line))
+    labels = {
+        "monte-carlo": "Monte Carlo (truth)",
+        "gaussian": "Method 1, Gaussian",
+        "method2": "Method 2",
+        "method3": "Method 3",
+        "method3-gaussian": "Method 3, Gaussian prior over V",
+    }
+    path.write_bytes(style.to_bytes(comparison_figure(panels, labels, legend_columns=3), "png"))
 
 
 if __name__ == "__main__":

@@ -65,9 +65,7 @@ def test_with_its_own_push_forward_method_3_is_mean_field(double, oracle, check)
     variance = weight @ (own - mean) ** 2
     np.testing.assert_allclose(variance, backed_up.var(0) + sigma**2, rtol=0.08)
     # Without the denominator the answer is another one.
-    wrong = np.exp(
-        jax.vmap(lambda v: linkage.log_mean(linkage.log_links(v, after, posterior, DISCOUNT, sigma)))(own)
-    )
+    wrong = np.exp(jax.vmap(lambda v: linkage.log_mean(linkage.log_links(v, after, posterior, DISCOUNT, sigma)))(own))
     gap = np.abs((wrong / wrong.sum()) @ own - backed_up.mean(0))
     assert (gap > 6 * error).any()
 
@@ -132,7 +130,7 @@ def test_equal_draws_give_the_regression(double, check, key, oracle):
 
 
 def test_the_stationary_case_is_monte_carlo_weighted_by_the_determinant(double, key, oracle):
-    """With the model's own prior over V and a small sigma: mass 1 / det(I - discount P) on every combination of rows."""
+    """With the model's own prior over V and a small sigma: mass 1 / det(I - discount P) on combinations of rows."""
     rows = rows_of(oracle, 5, 40, spread=0.6)
     solved = [(np.eye(2) - DISCOUNT * transition, reward) for transition, reward in whole(rows)]
     values = np.array([np.linalg.solve(system, reward) for system, reward in solved])
