@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from coverage_page import fill
 from wasserstein import DISCOUNT, POLICIES, distance, simulate
 
 import bellief
@@ -42,11 +43,12 @@ def main() -> None:
     parser.add_argument("--data-sets", type=int, default=4)
     parser.add_argument("--policies", nargs="*", default=[*POLICIES])
     parser.add_argument("--out", type=Path, default=Path("docs/results/methods.csv"))
-    parser.add_argument("--draw", type=Path, help="only draw the picture from what was kept")
+    parser.add_argument("--draw", type=Path, help="only draw the picture and fill the page, from what was kept")
     options = parser.parse_args()
     kept = options.out.with_suffix(".npz")
     if options.draw is not None:
         draw(dict(np.load(kept)), options.draw)
+        fill(options.out.with_suffix(".md"), {"methods": table(pd.read_csv(options.out))})
         return
     rows, samples = [], {}
     for number in range(options.data_sets):
@@ -88,6 +90,21 @@ def measure(reading: str, steps: int, number: int) -> Iterator[tuple[dict[str, A
             },
             found.samples[:, 0],
         )
+
+
+def table(frame: pd.DataFrame) -> list[str]:
+    """Means over data sets."""
+    lines = [
+        "| policy | transitions | method | distance | spread / truth | smallest size | seconds |",
+        "|---|" + "---|" * 6,
+    ]
+    frame = frame[frame.method != "truth"]
+    for (policy, steps, method), part in frame.groupby(["policy", "steps", "method"], sort=False):
+        mean = part[["distance", "sd_ratio", "least_size", "seconds"]].mean()
+        size = "" if np.isnan(mean.least_size) else f"{mean.least_size:.1f}"
+        numbers = f"{mean.distance:.3g} | {mean.sd_ratio:.2f} | {size} | {mean.seconds:.2g}"
+        lines.append(f"| {policy} | {steps:,} | {method} | {numbers} |")
+    return lines
 
 
 def draw(samples: dict[str, np.ndarray], path: Path) -> None:

@@ -50,10 +50,10 @@ def test_effective_sizes():
 def test_with_its_own_push_forward_method_3_is_mean_field(double, oracle, check):
     """P(V | V') taken from the model cancels the denominator: what is left is posterior push-forward plus noise."""
     generator = np.random.default_rng(0)
-    prior, posterior = rows_of(oracle, 1, 400, spread=2.0), rows_of(oracle, 2, 400, shift=0.5)
+    prior, posterior = rows_of(oracle, 1, 200, spread=2.0), rows_of(oracle, 2, 200, shift=0.5)
     after, sigma = np.array([0.2, 1.0]), np.array([0.4, 0.4])
     pushed = np.asarray(prior.reward + DISCOUNT * prior.transition @ after)
-    own = pushed[generator.integers(0, 400, (40_000, 2)), np.arange(2)] + sigma * generator.normal(size=(40_000, 2))
+    own = pushed[generator.integers(0, 200, (15_000, 2)), np.arange(2)] + sigma * generator.normal(size=(15_000, 2))
     weight = np.exp(
         jax.vmap(lambda values: method3.log_likelihood(values, after, posterior, prior, DISCOUNT, sigma))(own)
     )
@@ -63,7 +63,7 @@ def test_with_its_own_push_forward_method_3_is_mean_field(double, oracle, check)
     error = np.sqrt((weight**2) @ (own - mean) ** 2)
     assert (np.abs(mean - backed_up.mean(0)) < 4.5 * error).all()
     variance = weight @ (own - mean) ** 2
-    np.testing.assert_allclose(variance, backed_up.var(0) + sigma**2, rtol=0.08)
+    np.testing.assert_allclose(variance, backed_up.var(0) + sigma**2, rtol=0.12)
     # Without the denominator the answer is another one.
     wrong = np.exp(jax.vmap(lambda v: linkage.log_mean(linkage.log_links(v, after, posterior, DISCOUNT, sigma)))(own))
     gap = np.abs((wrong / wrong.sum()) @ own - backed_up.mean(0))
@@ -122,8 +122,8 @@ def test_equal_draws_give_the_regression(double, check, key, oracle):
             linkage.log_links(values, values, one, DISCOUNT, sigma)
         )
 
-    first = np.random.default_rng(3).normal(0, 3, (1000, 2))
-    chains = linkage.sample_values(key, jax.vmap(target), jnp.asarray(first), 300)
+    first = np.random.default_rng(3).normal(0, 3, (600, 2))
+    chains = linkage.sample_values(key, jax.vmap(target), jnp.asarray(first), 150)
     for state in range(2):
         check.same_law(chains.values[:, state], stats.norm(mean[state], np.sqrt(covariance[state, state])))
     assert 0.1 < float(chains.acceptance) < 0.9
@@ -137,7 +137,7 @@ def test_the_stationary_case_is_monte_carlo_weighted_by_the_determinant(double, 
     mass = np.array([1 / np.linalg.det(system) for system, _ in solved])
     mass /= mass.sum()
     first = values[np.random.default_rng(4).integers(0, len(values), 1500)]
-    settings = stationary.Settings(bandwidth=0.1, steps=150)
+    settings = stationary.Settings(bandwidth=0.1, steps=100)
     result = stationary.infer(key, settings, rows, rows, jnp.asarray(first), DISCOUNT, 0.0, 10.0)
     expected = mass @ values
     error = np.asarray(result.values).std(0) / np.sqrt(1500)

@@ -36,9 +36,9 @@ def test_policies_meet_the_same_mdps(data):
     start = data.start_distribution()
     first, second = np.array([0, 0, 0]), np.array([1, 1, 1])
     assert (paired_gaps(data, first, first, 0.9, "logged", start, draws=DRAWS) == 0).all()
-    gaps = paired_gaps(data, first, second, 0.9, "logged", start, draws=4000)
-    means = [evaluate(data, policy, 0.9, draws=4000, seed=5).start_samples for policy in (first, second)]
-    error = np.sqrt((gaps.var() + means[0].var() + means[1].var()) / 4000)
+    gaps = paired_gaps(data, first, second, 0.9, "logged", start, draws=DRAWS)
+    means = [evaluate(data, policy, 0.9, draws=DRAWS, seed=5).start_samples for policy in (first, second)]
+    error = np.sqrt((gaps.var() + means[0].var() + means[1].var()) / DRAWS)
     assert abs(gaps.mean() - (means[0].mean() - means[1].mean())) < 4.5 * error
     grid = {"logged": "logged"}
     found = prior_sensitivity(data, first, 0.9, against=second, priors=grid, draws=DRAWS)
