@@ -4,7 +4,7 @@ Reads the tallies that benchmarks/logs.py wrote, evaluates the target policy fro
 by bootstrap fitted-Q evaluation, and writes one row per log, size and method. `benchmarks/coverage_page.py` turns the
 rows into pages and pictures.
 
-    python benchmarks/coverage.py frozenlake-slippery --logs-folder logs --out docs/results/coverage.csv
+    python benchmarks/coverage.py frozenlake-slippery --logs-folder logs --out docs/results/coverage.csv.gz
 """
 
 import argparse
@@ -132,7 +132,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="*", help="only these numbers of steps")
     parser.add_argument("--draws", type=int, default=199)
     parser.add_argument("--methods", nargs="*", default=[*PRIORS, BOOTSTRAP])
-    parser.add_argument("--out", type=Path, default=Path("docs/results/coverage.csv"))
+    parser.add_argument("--out", type=Path, default=Path("docs/results/coverage.csv.gz"))
     options = parser.parse_args()
     task = load(options.task)
     chosen = range(options.first, options.first + options.logs)

@@ -1,6 +1,6 @@
 """Tables and picture of docs/results/coverage.md and bootstrap.md, from what benchmarks/coverage.py wrote.
 
-python benchmarks/coverage_page.py --table docs/results/coverage.csv --out docs
+python benchmarks/coverage_page.py --table docs/results/coverage.csv.gz --out docs
 """
 
 import argparse
@@ -132,7 +132,7 @@ def fill(page: Path, blocks: dict[str, list[str]]) -> None:
 def main() -> None:
     """Fill both pages and draw the picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--table", type=Path, default=Path("docs/results/coverage.csv"))
+    parser.add_argument("--table", type=Path, default=Path("docs/results/coverage.csv.gz"))
     parser.add_argument("--out", type=Path, default=Path("docs"))
     options = parser.parse_args()
     table = pd.read_csv(options.table)
