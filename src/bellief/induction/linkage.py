@@ -1,5 +1,7 @@
 """What Methods 2 and 3 share: how well an MDP links two value functions, and a sampler for value functions.
 
+The link and what follows from it::
+
     l(mdp) = exp(-|V_i - r - discount P V_{i+1}|^2 / (2 sigma^2)),   P(mdp | V_i, V_{i+1}) proportional to prior * l.
 
 Rows of different states are independent under the belief, prior and posterior alike, and l is a product over states.
