@@ -43,17 +43,12 @@ def distance(truth: np.ndarray, samples: np.ndarray) -> float:
 def measure(data: bellief.Transitions, policy: np.ndarray, truth_size: int, seed: int) -> dict[str, float]:
     """Distances of all methods on one data set. Methods with the same seed and number share their MDPs."""
 
-    def values(**options):
-        return bellief.evaluate(data, policy, DISCOUNT, seed=seed, **options).samples
+    def values(seed=seed, **options):
+        return bellief.evaluate(data, policy, DISCOUNT, prior="paper", seed=seed, **options).samples
 
-    truth = bellief.evaluate(data, policy, DISCOUNT, seed=10**6 + seed, method="monte-carlo", mdps=truth_size).samples
+    truth = values(seed=10**6 + seed, method="monte-carlo", mdps=truth_size)
     # The paper averages five runs of its algorithm, each on its own MDPs.
-    gaussian = [
-        distance(
-            truth, bellief.evaluate(data, policy, DISCOUNT, seed=10**7 + 5 * seed + run, method="gaussian").samples
-        )
-        for run in range(5)
-    ]
+    gaussian = [distance(truth, values(seed=10**7 + 5 * seed + run, method="gaussian")) for run in range(5)]
     return {
         "mean MDP": distance(truth, values(method="mean-mdp")),
         "gaussian, 10 MDPs (paper)": float(np.mean(gaussian)),

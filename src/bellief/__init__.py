@@ -21,10 +21,14 @@ if TYPE_CHECKING:
         PolicyComparison,
         Transitions,
         ValuePosterior,
+        certify,
+        check,
         collect_next,
         compare,
         evaluate,
         improve,
+        prior_sensitivity,
+        variance_split,
     )
 
 try:
@@ -45,10 +49,14 @@ _HOMES = {
     "PolicyComparison": "bellief.offline",
     "Transitions": "bellief.offline",
     "ValuePosterior": "bellief.offline",
+    "certify": "bellief.offline",
+    "check": "bellief.offline",
     "collect_next": "bellief.offline",
     "compare": "bellief.offline",
     "evaluate": "bellief.offline",
     "improve": "bellief.offline",
+    "prior_sensitivity": "bellief.offline",
+    "variance_split": "bellief.offline",
     "make": "bellief.envs",
     "run": "bellief.experiments",
 }
@@ -65,6 +73,8 @@ __all__ = [
     "UserError",
     "ValuePosterior",
     "__version__",
+    "certify",
+    "check",
     "collect_next",
     "compare",
     "compare_agents",
@@ -72,8 +82,10 @@ __all__ = [
     "improve",
     "load_agent",
     "make",
+    "prior_sensitivity",
     "run",
     "save_agent",
+    "variance_split",
 ]
 
 

@@ -128,7 +128,7 @@ def _evaluate_all(environment: Environment, size: Size, seed: int, report) -> li
             )
 
             def posterior(method, seed, log=log, policy=policy, **settings):
-                return evaluate(log, policy, 0.99, method=method, seed=seed, start=0, **settings)
+                return evaluate(log, policy, 0.99, prior="paper", method=method, seed=seed, start=0, **settings)
 
             evaluations.append(
                 demo_results.Evaluated(

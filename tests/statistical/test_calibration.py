@@ -6,7 +6,7 @@ from scipy import stats
 
 from bellief.beliefs.tabular import PAPER_PRIOR, SPARSE_PRIOR, Prior
 from bellief.offline import calibration
-from bellief.offline.calibration import Calibration, calibrate
+from bellief.offline.calibration import Calibration, calibrate, certify
 
 FALSE_FAILURE = 1e-5
 
@@ -122,3 +122,34 @@ def test_true_values_by_iteration():
             ]
         )
     np.testing.assert_allclose(calibration.true_values(world, policy, 0.9), values, rtol=1e-9)
+
+
+@pytest.mark.parametrize("terminates", [False, True])
+def test_the_default_prior(request, terminates):
+    """Worlds whose rewards depend on the next state, evaluated with the prior that they came from."""
+    found = certify(
+        3,
+        30,
+        terminates=terminates,
+        simulations=150,
+        draws=99,
+        seed=request.config.getoption("--statistics-seed"),
+        estimated=False,
+    )
+    assert_calibrated(found.known, 150)
+    assert found.calibrated
+    assert found.estimated is None
+
+
+@pytest.mark.slow
+def test_the_scale_taken_from_the_log_costs_little(request):
+    found = certify(5, 200, simulations=600, seed=request.config.getoption("--statistics-seed"))
+    assert_calibrated(found.known, 600)
+    assert abs(found.estimated.coverage[0.9] - 0.9) < 0.06
+
+
+def test_a_certificate_is_refused():
+    """Intervals of a method that is too sure of itself."""
+    narrow = Calibration({level: level / 2 for level in calibration.LEVELS}, np.zeros(500), 99, {})
+    assert not calibration.Certificate({}, narrow, None).calibrated
+    assert "Not calibrated" in calibration.Certificate({}, narrow, None).verdict

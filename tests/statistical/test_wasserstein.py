@@ -34,7 +34,9 @@ def test_the_joint_belief_is_much_closer_than_the_mean_mdp(request, policy, step
         data = log_of(np.random.default_rng([seed, steps]), policy, steps)
 
         def values(method, seed=seed, data=data, **options):
-            return bellief.evaluate(data, np.tile(policy, (5, 1)), 0.99, method=method, seed=seed, **options).samples
+            return bellief.evaluate(
+                data, np.tile(policy, (5, 1)), 0.99, prior="paper", method=method, seed=seed, **options
+            ).samples
 
         truth = values("monte-carlo", seed=10**6 + seed, mdps=20_000)
         found = {

@@ -50,7 +50,7 @@ def concentrations(prior: Prior, belief: SparseBelief) -> tuple[Float[np.ndarray
     """Dirichlet parameters of the cells and of each row's "elsewhere"."""
     lengths = np.diff(belief.first)
     outcomes = np.maximum(lengths + belief.unseen, 1)
-    each = 1 / outcomes if prior.sparse else np.full(len(outcomes), prior.dirichlet)
+    each = prior.row_weight / outcomes if prior.sparse else np.full(len(outcomes), prior.dirichlet)
     return np.repeat(each, lengths) + belief.counts, each * belief.unseen
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -18,9 +18,11 @@ from bellief.types import Spaces, Transition
 class Prior:
     """Prior parameters shared by all state-action pairs; the defaults are the paper's.
 
-    `dirichlet` is the pseudo-count of each possible outcome; `sparse` makes it one divided by the number of outcomes,
-    so that a row's prior weighs one observation however many states there are. The other four are the NormalGamma's
-    [mu, kappa, alpha, beta].
+    `dirichlet` is the pseudo-count of each possible outcome; `sparse` makes it `row_weight` divided by the number of
+    outcomes, so that a row's prior weighs that many observations (one, unless said) however many states there are. The
+    other four are the NormalGamma's [mu, kappa, alpha, beta]. With an `outcome_strength` a pair's reward depends on the
+    next state too (see `bellief.beliefs.outcomes`), the less the larger the number; only evaluation of logged data
+    knows it.
     """
 
     dirichlet: float = 0.5
@@ -29,25 +31,34 @@ class Prior:
     reward_shape: float = 1.0
     reward_rate: float = 1.0
     sparse: bool = False
+    row_weight: float = 1.0
+    outcome_strength: float | None = None
 
     def __post_init__(self):
-        for name in ("dirichlet", "reward_strength", "reward_shape", "reward_rate"):
+        for name in ("dirichlet", "row_weight", "reward_strength", "reward_shape", "reward_rate"):
             if not getattr(self, name) > 0:
                 raise UserError(f"The prior's {name} must be positive, not {getattr(self, name)}.")
 
     def concentration(self, outcomes: int) -> float:
         """Pseudo-count of each of `outcomes` possible outcomes of a state-action pair."""
-        return 1 / outcomes if self.sparse else self.dirichlet
+        return self.row_weight / outcomes if self.sparse else self.dirichlet
 
     def scaled(self, scale: float) -> "Prior":
         """The same prior for rewards that are `scale` times as large."""
         return dataclasses.replace(self, reward_mean=self.reward_mean * scale, reward_rate=self.reward_rate * scale**2)
+
+    def by_pair(self) -> "Prior":
+        """The same prior with rewards that depend on the pair only."""
+        return dataclasses.replace(self, outcome_strength=None)
 
     def reward(self, dtype: jnp.dtype) -> normal_gamma.Parameters:
         """The NormalGamma prior of one pair."""
         values = (self.reward_mean, self.reward_strength, self.reward_shape, self.reward_rate)
         return normal_gamma.Parameters(*(jnp.asarray(value, dtype) for value in values))
 
+
+# A belief whose every field is a table over pairs.
+AnyBelief = TypeVar("AnyBelief")
 
 PAPER_PRIOR = Prior()
 SPARSE_PRIOR = Prior(sparse=True)
@@ -75,18 +86,22 @@ def init(states: int, actions: int, terminates: bool = False, dtype: jnp.dtype =
     )
 
 
-def _outcome(belief: TabularBelief, transition: Transition) -> Int[Array, "*batch"]:
-    states, _, outcomes = belief.counts.shape
+def outcome_of(transition: Transition, states: int, outcomes: int) -> Int[Array, "*batch"]:
+    """Number of the outcome that a transition is: its next state, or the last one of S + 1 where an episode ended."""
     if outcomes == states:
         return transition.next_state
     return jnp.where(transition.terminated, states, transition.next_state)
+
+
+def _sizes(belief: TabularBelief) -> tuple[int, int]:
+    return belief.counts.shape[0], belief.counts.shape[-1]
 
 
 def update(belief: TabularBelief, transition: Transition) -> TabularBelief:
     """Account for one transition."""
     row = (transition.state, transition.action)
     return TabularBelief(
-        dirichlet.update(belief.counts, row, _outcome(belief, transition)),
+        dirichlet.update(belief.counts, row, outcome_of(transition, *_sizes(belief))),
         normal_gamma.update(belief.rewards, row, transition.reward),
     )
 
@@ -95,12 +110,13 @@ def update_batch(belief: TabularBelief, transitions: Transition) -> TabularBelie
     """Account for many transitions at once; the same result as one at a time, up to rounding of the rewards."""
     row = (transitions.state, transitions.action)
     return TabularBelief(
-        dirichlet.update(belief.counts, row, _outcome(belief, transitions)),
+        dirichlet.update(belief.counts, row, outcome_of(transitions, *_sizes(belief))),
         normal_gamma.update_batch(belief.rewards, row, transitions.reward),
     )
 
 
-def _as_mdp(rows, reward, reward_sd, start, discount) -> TabularMDP:
+def as_mdp(rows, reward, reward_sd, start, discount) -> TabularMDP:
+    """An MDP from rows of S outcomes, or of S + 1 where the last one is the end of the episode."""
     states = rows.shape[0]
     ends = rows[..., states] if rows.shape[-1] > states else jnp.zeros_like(reward)
     if start is None:
@@ -126,7 +142,7 @@ def sample(
     rows = dirichlet.sample(row_key, concentration, belief.counts, dtype, support)
     parameters = normal_gamma.posterior(prior.reward(dtype), belief.rewards)
     reward, reward_sd = normal_gamma.sample(reward_key, parameters)
-    return _as_mdp(rows, reward, reward_sd, start, discount)
+    return as_mdp(rows, reward, reward_sd, start, discount)
 
 
 def mean(
@@ -139,7 +155,7 @@ def mean(
     dtype = belief.rewards.mean.dtype
     rows = dirichlet.mean(prior.concentration(belief.counts.shape[-1]), belief.counts, dtype)
     reward = normal_gamma.mean(normal_gamma.posterior(prior.reward(dtype), belief.rewards))
-    return _as_mdp(rows, reward, None, start, discount)
+    return as_mdp(rows, reward, None, start, discount)
 
 
 def look_ahead(prior: Prior, belief: TabularBelief, mdp: TabularMDP, visits: Float[Array, ""] | float) -> TabularMDP:
@@ -175,6 +191,24 @@ def log_density(prior: Prior, belief: TabularBelief, mdp: TabularMDP) -> Float[A
     return jnp.sum(row_terms + normal_gamma.log_density(parameters, mdp.reward, 1 / mdp.reward_sd**2))
 
 
+def log_likelihood(belief: TabularBelief, mdp: TabularMDP) -> Float[Array, "S A"]:
+    """Log likelihood of everything observed of each pair, given an MDP that carries its rewards' spread.
+
+    P(D | mdp) of the paper's Method 2, up to factors that do not depend on the MDP (the policy that chose the actions).
+    """
+    if mdp.reward_sd is None:
+        raise UserError("The likelihood under an MDP needs its reward_sd, which this one does not have.")
+    states, _, outcomes = belief.counts.shape
+    rows = mdp.transition
+    if outcomes > states:
+        rows = jnp.concatenate([rows, mdp.termination[..., None]], axis=-1)
+    seen = belief.counts > 0
+    row_terms = jnp.sum(jnp.where(seen, belief.counts * jnp.log(jnp.where(seen, rows, 1)), 0), axis=-1)
+    count = belief.rewards.count.astype(mdp.reward.dtype)
+    squares = belief.rewards.squares + count * (belief.rewards.mean - mdp.reward) ** 2
+    return row_terms - count * jnp.log(mdp.reward_sd) - squares / (2 * mdp.reward_sd**2)
+
+
 def reward_span(prior: Prior, belief: TabularBelief, spaces: Spaces) -> Float[Array, ""]:
     """Largest minus smallest possible reward, or an estimate of it where the environment does not say.
 
@@ -191,7 +225,7 @@ def reward_span(prior: Prior, belief: TabularBelief, spaces: Spaces) -> Float[Ar
     return jnp.maximum(span, typical).astype(dtype)
 
 
-def restrict(belief: TabularBelief, actions: Int[Array, "S"]) -> TabularBelief:
+def restrict(belief: AnyBelief, actions: Int[Array, "S"]) -> AnyBelief:
     """The belief about the pairs that a deterministic policy uses, as a belief with one action.
 
     Drawing rows costs far more than solving for values; a policy's value needs only its own rows.

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from bellief.cli import offline, show, sweeps
+from bellief.cli import offline, show, sweeps, trust
 from bellief.cli.options import Json, Plot, Quiet, Seed, between, count, split_settings
 from bellief.cli.progress import progress
 from bellief.errors import UserError
@@ -39,6 +39,7 @@ def _root(
 
 
 offline.register(app)
+trust.register(app)
 
 
 @app.command()

@@ -34,7 +34,9 @@ Discount = Annotated[
         parser=between("--discount", 0, 1, includes_high=True), metavar="NUMBER", help="In (0, 1]; 1 needs an end."
     ),
 ]
-PriorName = Annotated[str, typer.Option(metavar="NAME", help="Prior over MDPs: paper or sparse.")]
+PriorName = Annotated[
+    str, typer.Option(metavar="NAME", help="Prior over MDPs: logged (in the units of the log), paper or sparse.")
+]
 RewardScale = Annotated[
     Any,
     typer.Option(
@@ -87,9 +89,9 @@ def evaluate(
     policy: PolicyName = "uniform",
     discount: Discount = 0.99,
     method: Annotated[
-        str, typer.Option(metavar="NAME", help="One of joint, gaussian, histogram, monte-carlo and mean-mdp.")
+        str, typer.Option(metavar="NAME", help="joint, gaussian, histogram, method2, method3, monte-carlo or mean-mdp.")
     ] = "joint",
-    prior: PriorName = "paper",
+    prior: PriorName = "logged",
     reward_scale: RewardScale = None,
     level: Level = 0.9,
     horizon: Horizon = None,
@@ -119,6 +121,12 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """What a policy is worth, and how sure the data make us of it."""
+    document: dict[str, Any] = {"variance": None}
+
+    def posterior_prior(log: Any) -> Any:
+        from bellief.offline.problem import scaled_prior
+
+        return scaled_prior(prior, reward_scale, log)
 
     def compute(log: Any) -> Any:
         from bellief import offline
@@ -130,12 +138,18 @@ def evaluate(
         )  # fmt: skip
         if save is not None:
             posterior.save(save)
+        # The split needs the tables of the dense belief and the return of an endless horizon.
+        if json and horizon is None and method in ("joint", "monte-carlo") and "belief" not in posterior.diagnostics:
+            split = offline.variance_split(
+                log, policy, discount, prior=posterior_prior(log), start=start, draws=min(draws, 500), seed=seed
+            )
+            document["variance"] = split.to_dict()
         return posterior
 
     with _answer("Evaluating", data, states, actions, labels, plot, report, quiet) as ask:
         posterior = ask(compute)
     if json:
-        show.print_json(posterior.to_dict())
+        show.print_json(posterior.to_dict() | document)
     else:
         show.print_posterior(posterior.to_dict(), policy)
 
@@ -151,7 +165,7 @@ def compare(
         ),
     ],
     discount: Discount = 0.99,
-    prior: PriorName = "paper",
+    prior: PriorName = "logged",
     reward_scale: RewardScale = None,
     level: Level = 0.9,
     horizon: Horizon = None,
@@ -217,7 +231,7 @@ def improve(
             parser=whole("--min-visits"), metavar="N", help="Recommend only actions tried so often in their state."
         ),
     ] = 1,
-    prior: PriorName = "paper",
+    prior: PriorName = "logged",
     reward_scale: RewardScale = None,
     level: Level = 0.9,
     states: States = None,
@@ -268,7 +282,7 @@ def collect(
     discount: Discount = 0.99,
     visits: Annotated[int, count("--visits", "Further visits of a pair to weigh.")] = 1,
     top: Annotated[int, count("--top", "Pairs to show.")] = 10,
-    prior: PriorName = "paper",
+    prior: PriorName = "logged",
     reward_scale: RewardScale = None,
     states: States = None,
     actions: Actions = None,

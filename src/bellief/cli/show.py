@@ -107,6 +107,14 @@ def print_collection(document: dict[str, Any], policy: str) -> None:
         print_lines(f"The start value's standard deviation is {document['sd']:.4g} now.")
 
 
+def print_rows(columns: list[str], rows: list[list[Any]]) -> None:
+    """A plain table: texts as they are, numbers to four figures."""
+    table = _table(*columns)
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, str) else "none" if cell is None else f"{cell:.4g}" for cell in row))
+    _print_table(table)
+
+
 def print_run(document: dict[str, Any]) -> None:
     """The three summaries of a run."""
     table = make_table("reward per step", "mean", "se", "5%", "95%")

@@ -6,17 +6,25 @@ rank of the truth must be uniform (Talts et al. 2018). Everything here is NumPy,
 itself.
 """
 
+import dataclasses
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 from scipy import stats
 
-from bellief.beliefs.tabular import PAPER_PRIOR, Prior
-from bellief.offline.evaluate import evaluate
+from bellief.beliefs.tabular import PAPER_PRIOR, PRIORS, Prior
+from bellief.errors import UserError
+from bellief.offline.checks import check_choice, check_memory, check_numbers
+from bellief.offline.evaluate import METHODS, evaluate
+from bellief.offline.priors import NAMES, REWARD_SHAPE, ROW_WEIGHT
 from bellief.offline.transitions import Transitions
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
+
+# The default prior for logged data in units of its own: noise 1, pairs that differ by 1, outcomes of a pair by 0.7.
+UNIT_LOGGED = Prior(sparse=True, row_weight=ROW_WEIGHT, outcome_strength=2.0, reward_shape=REWARD_SHAPE)
 
 
 class Calibration(NamedTuple):
@@ -37,20 +45,38 @@ class Calibration(NamedTuple):
 
 
 class World(NamedTuple):
-    """An MDP drawn from the prior. The last of the `O` outcomes ends the episode where there are S + 1 of them."""
+    """An MDP drawn from the prior. The last of the `O` outcomes ends the episode where there are S + 1 of them.
+
+    `reward` is the mean of a pair; `outcome_reward`, where there is one, that of each of its outcomes.
+    """
 
     rows: Float[np.ndarray, "S A O"]
     reward: Float[np.ndarray, "S A"]
     reward_sd: Float[np.ndarray, "S A"]
+    outcome_reward: Float[np.ndarray, "S A O"] | None = None
 
 
 def draw_world(rng: np.random.Generator, prior: Prior, states: int, actions: int, terminates: bool) -> World:
     """Dirichlet rows and NormalGamma rewards, exactly as the belief assumes."""
     outcomes = states + terminates
-    rows = rng.dirichlet(np.full(outcomes, prior.concentration(outcomes)), size=(states, actions))
+    rows = _dirichlet(rng, prior.concentration(outcomes), (states, actions, outcomes))
     precision = rng.gamma(prior.reward_shape, 1 / prior.reward_rate, size=(states, actions))
     reward = rng.normal(prior.reward_mean, 1 / np.sqrt(prior.reward_strength * precision))
-    return World(rows, reward, 1 / np.sqrt(precision))
+    if prior.outcome_strength is None:
+        return World(rows, reward, 1 / np.sqrt(precision))
+    spread = 1 / np.sqrt(prior.outcome_strength * precision)
+    by_outcome = rng.normal(reward[..., None], spread[..., None], size=rows.shape)
+    return World(rows, (rows * by_outcome).sum(-1), 1 / np.sqrt(precision), by_outcome)
+
+
+def _dirichlet(rng: np.random.Generator, concentration: float, shape: tuple[int, ...]) -> Float[np.ndarray, "S A O"]:
+    """Rows with equal concentrations. For small ones NumPy's gammas underflow; their logarithms do not.
+
+    Gamma(a) = Gamma(a + 1) U^(1 / a).
+    """
+    logs = np.log(rng.standard_gamma(concentration + 1, shape)) + np.log(rng.random(shape)) / concentration
+    weights = np.exp(logs - logs.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True)
 
 
 def simulate(
@@ -66,7 +92,9 @@ def simulate(
     ):
         action = min(int(np.searchsorted(choices[state], first, side="right")), actions - 1)
         outcome = int(np.searchsorted(cumulative[state, action], second * cumulative[state, action, -1], side="right"))
-        reward = world.reward[state, action] + world.reward_sd[state, action] * noise
+        pair_mean = world.reward[state, action]
+        mean = pair_mean if world.outcome_reward is None else world.outcome_reward[state, action, outcome]
+        reward = mean + world.reward_sd[state, action] * noise
         ended = outcome == states
         following = 0 if ended else outcome
         log[step] = state, action, reward, following, ended
@@ -93,9 +121,14 @@ def calibrate(
     method: str = "joint",
     prior: Prior = PAPER_PRIOR,
     seed: int = 0,
+    belief_prior: "str | Prior | None" = None,
+    progress: Callable[[float], None] = lambda fraction: None,
     **options: Any,
 ) -> Calibration:
-    """Repeat draw, simulate, evaluate; `options` go to `evaluate`. The target policy is drawn anew each time."""
+    """Repeat draw, simulate, evaluate; `options` go to `evaluate`. The target policy is drawn anew each time.
+
+    Worlds come from `prior`; the evaluation uses `belief_prior`, which is the same unless said otherwise.
+    """
     rng = np.random.default_rng(seed)
     hits: dict[float, list[bool]] = {level: [] for level in LEVELS}
     widths: dict[float, list[float]] = {level: [] for level in LEVELS}
@@ -109,7 +142,7 @@ def calibrate(
             policy,
             discount,
             method=method,
-            prior=prior,
+            prior=prior if belief_prior is None else belief_prior,
             start=0,
             draws=draws,
             seed=seed * simulations + number,
@@ -118,6 +151,7 @@ def calibrate(
         )
         truth = true_values(world, policy, discount)[0]
         ranks.append(int((posterior.start_samples < truth).sum()))
+        progress((number + 1) / simulations)
         for level in LEVELS:
             low, high = (bound[0] for bound in posterior.interval(level))
             hits[level].append(bool(low <= truth <= high))
@@ -128,3 +162,104 @@ def calibrate(
         draws=len(posterior.start_samples),
         width={level: float(np.median(widths[level])) for level in LEVELS},
     )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Certificate:
+    """Coverage for one size of problem: with the prior known, and as `evaluate` has it by default.
+
+    The two differ for the prior `logged` only, whose reward scale `evaluate` takes from the log itself.
+    """
+
+    settings: dict[str, Any]
+    known: Calibration
+    estimated: Calibration | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers: what `bellief certify --json` prints."""
+        count = len(self.known.ranks)
+
+        def rows(found: Calibration) -> list[dict[str, float]]:
+            return [
+                {
+                    "level": level,
+                    "coverage": found.coverage[level],
+                    "error": float(np.sqrt(level * (1 - level) / count)),
+                    "width": found.width[level],
+                }
+                for level in LEVELS
+            ]
+
+        return self.settings | {
+            "levels": rows(self.known),
+            "levels_with_estimated_scale": None if self.estimated is None else rows(self.estimated),
+            "uniform_ranks_p": self.known.uniformity(),
+            "calibrated": self.calibrated,
+            "verdict": self.verdict,
+        }
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether coverage at every level lies where 999 of 1,000 honest methods would have it."""
+        count = len(self.known.ranks)
+        return all(
+            stats.binomtest(round(self.known.coverage[level] * count), count, level).pvalue > 0.001 / len(LEVELS)
+            for level in LEVELS
+        )
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        if self.calibrated:
+            return "Calibrated: the intervals hold the truth as often as they say, within Monte Carlo error."
+        return "Not calibrated: the intervals do not hold the truth as often as they say."
+
+
+def certify(
+    states: int,
+    transitions: int,
+    *,
+    actions: int = 2,
+    discount: float = 0.9,
+    terminates: bool = False,
+    prior: str = "logged",
+    method: str = "joint",
+    simulations: int = 500,
+    draws: int = 199,
+    seed: int = 0,
+    estimated: bool = True,
+    progress: Callable[[float], None] = lambda fraction: None,
+) -> Certificate:
+    """Simulation-based calibration for problems of one size: are intervals right when the prior is?
+
+    With the prior `logged`, `estimated` asks for a second pass in which the scale of rewards is taken from each log, as
+    `evaluate` does.
+    """
+    check_choice("prior", prior, NAMES)
+    check_choice("method", method, METHODS)
+    counts = {"states": states, "transitions": transitions, "actions": actions, "simulations": simulations}
+    check_numbers(discount, 0.5, seed, draws=draws, **counts)
+    check_memory(states, actions, tables=1)
+    if discount == 1 and not terminates:
+        raise UserError("With discount 1 and no ends the value is infinite: let episodes end, or lower the discount.")
+    unit = UNIT_LOGGED if prior == "logged" else PRIORS[prior]
+    passes = 2 if estimated and prior == "logged" else 1
+
+    def run(number: int, belief_prior: "str | None") -> Calibration:
+        return calibrate(
+            states,
+            actions,
+            transitions,
+            simulations,
+            discount,
+            terminates,
+            draws,
+            method,
+            unit,
+            seed,
+            belief_prior,
+            lambda fraction: progress((number + fraction) / passes),
+        )
+
+    settings = counts | {"discount": discount, "ends": terminates, "prior": prior, "method": method}
+    return Certificate(settings, run(0, None), run(1, "logged") if passes == 2 else None)

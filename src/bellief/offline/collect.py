@@ -101,7 +101,7 @@ def collect_next(
     discount: float = 0.99,
     *,
     visits: int = 1,
-    prior: Any = "paper",
+    prior: Any = "logged",
     reward_scale: float | str | None = None,
     start: Any = None,
     terminates: bool | None = None,
@@ -183,5 +183,7 @@ def _reward_variances(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     variance = np.full(len(rate), np.inf)
     np.divide(rate, strength * (freedom - 1), out=variance, where=freedom > 1)
     outcomes = np.diff(belief.first) + belief.unseen
-    weight = np.ones(len(rate)) if problem.prior.sparse else problem.prior.dirichlet * outcomes
+    weight = (
+        np.full(len(rate), problem.prior.row_weight) if problem.prior.sparse else problem.prior.dirichlet * outcomes
+    )
     return variance.reshape(shape), weight.reshape(shape)

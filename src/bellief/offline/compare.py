@@ -131,7 +131,7 @@ def compare(
     policies: Mapping[str, Any] | Sequence[Any],
     discount: float = 0.99,
     *,
-    prior: Any = "paper",
+    prior: Any = "logged",
     reward_scale: float | str | None = None,
     horizon: int | None = None,
     start: Any = None,

@@ -114,7 +114,7 @@ def improve(
     objective: str = "mean",
     tail: float = 0.1,
     min_visits: int = 1,
-    prior: Any = "paper",
+    prior: Any = "logged",
     reward_scale: float | str | None = None,
     start: Any = None,
     terminates: bool | None = None,

@@ -38,9 +38,13 @@ def forecasts(
     draws: int,
     seed: int,
 ) -> list[Forecast]:
-    """The chance for growing amounts of data, up to the first that reaches the target."""
-    counts = counts_of(problem)
-    worlds = draw(np.random.default_rng([seed, 0]), problem.prior, counts, simulations)
+    """The chance for growing amounts of data, up to the first that reaches the target.
+
+    Rewards are taken to depend on the pair only, also where the prior knows more, so that a few moments tell all that
+    simulated data say.
+    """
+    counts, prior = counts_of(problem), problem.prior.by_pair()
+    worlds = draw(np.random.default_rng([seed, 0]), prior, counts, simulations)
     found = []
     for more in _sizes(len(problem.log)):
         sure = np.empty(simulations)
@@ -48,7 +52,7 @@ def forecasts(
             generator = np.random.default_rng([seed, 1 + number, more])
             world = World(*(field[number] for field in worlds))
             updated = combine(counts, further_data(generator, world, more, problem, collector))
-            values = start_values(draw(generator, problem.prior, updated, draws), policies, problem)
+            values = start_values(draw(generator, prior, updated, draws), policies, problem)
             sure[number] = (np.bincount(values.argmax(-1), minlength=len(policies)) / draws).max()
         error = float(sure.std(ddof=1) / np.sqrt(simulations)) if simulations > 1 else float("nan")
         found.append(Forecast(more, float(sure.mean()), error))

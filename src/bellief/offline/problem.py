@@ -9,10 +9,11 @@ from jaxtyping import Float
 from scipy import sparse as matrices
 
 from bellief.beliefs import sparse
-from bellief.beliefs.tabular import Prior, named_prior
+from bellief.beliefs.tabular import Prior
 from bellief.errors import UserError
 from bellief.offline import labels
 from bellief.offline.checks import check_choice, check_memory, check_sparse_memory
+from bellief.offline.priors import read_prior
 from bellief.offline.statistics import LogStatistics
 from bellief.offline.tables import read_table, shown
 
@@ -46,7 +47,7 @@ def prepare(
     data: Any,
     discount: float,
     *,
-    prior: str | Prior = "paper",
+    prior: str | Prior = "logged",
     reward_scale: float | str | None = None,
     horizon: int | None = None,
     start: Any = None,
@@ -93,9 +94,13 @@ def scaled_prior(prior: str | Prior, reward_scale: float | str | None, log: LogS
     by it afterwards is the same as giving the prior the scaled mean and rate. `data` takes the root mean square of the
     logged rewards.
     """
-    prior = prior if isinstance(prior, Prior) else named_prior(prior)
     if reward_scale is None:
-        return prior
+        return read_prior(prior, log)
+    if prior == "logged":
+        raise UserError(
+            "The prior 'logged' takes its scale from the log: leave out reward_scale, or name another prior."
+        )
+    prior = read_prior(prior, log)
     scale = log.typical_reward() if reward_scale == "data" else reward_scale
     if not isinstance(scale, int | float | np.number) or not 0 < scale < np.inf:
         raise UserError(f"reward_scale must be 'data' or a positive number, not {shown(reward_scale)}.")

@@ -24,9 +24,9 @@ _OUTCOME_BITS = _BITS + 1
 class LogStatistics:
     """Counts and reward moments of a log, over what occurs in it: the memory does not depend on the number of rows.
 
-    `cell_*` are the different (state, action, outcome) triples with their counts, in that order; the outcome is the
-    next state, or `states` where the episode ended. `pair_*` are the different (state, action) pairs with number,
-    mean and sum of squared deviations of their rewards.
+    `cell_*` are the different (state, action, outcome) triples, in that order, with number, mean and sum of squared
+    deviations of their rewards; the outcome is the next state, or `states` where the episode ended. `pair_*` are the
+    same for the different (state, action) pairs.
     """
 
     transitions: int
@@ -36,6 +36,8 @@ class LogStatistics:
     cell_action: Int[np.ndarray, "C"]
     cell_outcome: Int[np.ndarray, "C"]
     cell_count: Int[np.ndarray, "C"]
+    cell_mean: Float[np.ndarray, "C"]
+    cell_squares: Float[np.ndarray, "C"]
     pair_state: Int[np.ndarray, "P"]
     pair_action: Int[np.ndarray, "P"]
     pair_count: Int[np.ndarray, "P"]
@@ -108,6 +110,15 @@ class LogStatistics:
         squares = (self.pair_squares + self.pair_count * self.pair_mean**2).sum()
         return float(np.sqrt(squares / self.transitions)) or 1.0
 
+    def by_outcome(self, terminates: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Counts and mean rewards of every outcome, and what is left of a pair's squared deviations within them."""
+        shape = (self.states, self.actions, self.states + terminates)
+        counts, mean, within = np.zeros(shape, np.int32), np.zeros(shape), np.zeros(shape[:2])
+        where = (self.cell_state, self.cell_action, self.cell_outcome)
+        counts[where], mean[where] = self.cell_count, self.cell_mean
+        np.add.at(within, where[:2], self.cell_squares)
+        return counts, mean, within
+
     def belief(self, terminates: bool) -> "TabularBelief":
         """The dense belief's statistics, as JAX arrays in double precision."""
         import jax.numpy as jnp
@@ -124,7 +135,7 @@ class LogStatistics:
 
 
 class _Moments(NamedTuple):
-    """Number, mean and squared deviations of the rewards of some pairs, sorted by the pairs' keys."""
+    """Number, mean and squared deviations of the rewards of some cells, sorted by the cells' keys."""
 
     key: np.ndarray
     number: np.ndarray
@@ -137,7 +148,6 @@ class _Totals:
 
     def __init__(self):
         self.rows, self.ends = 0, 0
-        self.cells = (np.zeros(0, np.int64), np.zeros(0, np.int64))
         self.rewards = _Moments(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
         self.starts = np.zeros(0, np.int64)
         self.low, self.high = np.inf, -np.inf
@@ -146,8 +156,7 @@ class _Totals:
         """Account for a piece."""
         pair = (piece.state << _BITS) | piece.action
         keys = (pair << _OUTCOME_BITS) | np.where(piece.terminated, _END, piece.next_state)
-        self.cells = _add_counts(self.cells, np.unique(keys, return_counts=True))
-        self.rewards = _combine(self.rewards, _moments(pair, piece.reward))
+        self.rewards = _combine(self.rewards, _moments(keys, piece.reward))
         starts = np.bincount(piece.state[piece.first], minlength=len(self.starts))
         starts[: len(self.starts)] += self.starts
         self.starts = starts
@@ -157,28 +166,32 @@ class _Totals:
 
     def finish(self, states, actions, state_labels, action_labels, new_states, new_actions) -> LogStatistics:
         """Unpack the keys and give labels their final numbers."""
-        cell_key, cell_count = self.cells
-        state, action = _unpack(cell_key >> _OUTCOME_BITS, new_states, new_actions)
-        outcome = cell_key & ((1 << _OUTCOME_BITS) - 1)
+        cell = self.rewards
+        state, action = _unpack(cell.key >> _OUTCOME_BITS, new_states, new_actions)
+        outcome = cell.key & ((1 << _OUTCOME_BITS) - 1)
         going_on = outcome != _END
         outcome[going_on] = outcome[going_on] if new_states is None else new_states[outcome[going_on]]
         outcome[~going_on] = states
-        pair_state, pair_action = _unpack(self.rewards.key, new_states, new_actions)
         cells = np.lexsort((outcome, action, state))
-        pairs = np.lexsort((pair_action, pair_state))
+        state, action, number, mean, squares = (
+            field[cells] for field in (state, action, cell.number, cell.mean, cell.squares)
+        )
+        pair = _by_pair(state * actions + action, number, mean, squares)
         starts = np.zeros(states, np.int64)
         seen = np.arange(len(self.starts)) if new_states is None else new_states[: len(self.starts)]
         starts[seen] = self.starts
         fields: dict[str, Any] = {
-            "cell_state": state[cells],
-            "cell_action": action[cells],
+            "cell_state": state,
+            "cell_action": action,
             "cell_outcome": outcome[cells],
-            "cell_count": cell_count[cells],
-            "pair_state": pair_state[pairs],
-            "pair_action": pair_action[pairs],
-            "pair_count": self.rewards.number[pairs],
-            "pair_mean": self.rewards.mean[pairs],
-            "pair_squares": self.rewards.squares[pairs],
+            "cell_count": number,
+            "cell_mean": mean,
+            "cell_squares": squares,
+            "pair_state": pair.key // actions,
+            "pair_action": pair.key % actions,
+            "pair_count": pair.number,
+            "pair_mean": pair.mean,
+            "pair_squares": pair.squares,
         }
         return LogStatistics(
             transitions=self.rows,
@@ -200,13 +213,15 @@ def _unpack(pair_key: np.ndarray, new_states, new_actions) -> tuple[np.ndarray, 
     return state, action if new_actions is None else new_actions[action]
 
 
-def _add_counts(first: tuple[np.ndarray, np.ndarray], second: tuple[np.ndarray, np.ndarray]):
-    """Counts by sorted key, of two lists together."""
-    keys = np.union1d(first[0], second[0])
-    counts = np.zeros(len(keys), np.int64)
-    for some_keys, some_counts in (first, second):
-        counts[np.searchsorted(keys, some_keys)] += some_counts
-    return keys, counts
+def _by_pair(pair: np.ndarray, number: np.ndarray, mean: np.ndarray, squares: np.ndarray) -> _Moments:
+    """Moments of pairs from those of their cells."""
+    key, place = np.unique(pair, return_inverse=True)
+    total = np.bincount(place, number).astype(np.int64)
+    # Deviations from one of the cell means, so that large equal rewards give that reward, not nearly so.
+    first = mean[np.searchsorted(place, np.arange(len(key)))] if len(key) else mean
+    centre = first + np.bincount(place, number * (mean - first[place])) / total
+    spread = np.bincount(place, squares + number * (mean - centre[place]) ** 2)
+    return _Moments(key, total, centre, spread)
 
 
 def _moments(keys: np.ndarray, rewards: np.ndarray) -> _Moments:
@@ -219,7 +234,7 @@ def _moments(keys: np.ndarray, rewards: np.ndarray) -> _Moments:
 
 
 def _combine(first: _Moments, second: _Moments) -> _Moments:
-    """Chan's formula, pair by pair."""
+    """Chan's formula, cell by cell."""
     keys = np.union1d(first.key, second.key)
     whole = _Moments(keys, np.zeros(len(keys), np.int64), np.zeros(len(keys)), np.zeros(len(keys)))
     for part in (first, second):

@@ -14,12 +14,16 @@ from bellief.offline.problem import Problem
 
 
 class Counts(NamedTuple):
-    """The dense belief's sufficient statistics."""
+    """The dense belief's sufficient statistics. The last two, which only a prior with rewards by outcome needs: mean
+    reward of each outcome, and what is left of a pair's squared deviations within its outcomes.
+    """
 
     outcomes: Int[np.ndarray, "S A O"]
     visits: Int[np.ndarray, "S A"]
     mean: Float[np.ndarray, "S A"]
     squares: Float[np.ndarray, "S A"]
+    outcome_mean: Float[np.ndarray, "S A O"] | None = None
+    within: Float[np.ndarray, "S A"] | None = None
 
 
 class World(NamedTuple):
@@ -33,28 +37,57 @@ class World(NamedTuple):
 def counts_of(problem: Problem) -> Counts:
     """The statistics of the log."""
     log = problem.log
-    outcomes = np.zeros((log.states, log.actions, log.states + problem.terminates), dtype=np.int64)
-    outcomes[log.cell_state, log.cell_action, log.cell_outcome] = log.cell_count
+    outcomes, outcome_mean, within = log.by_outcome(problem.terminates)
     moments = np.zeros((2, log.states, log.actions))
     moments[:, log.pair_state, log.pair_action] = log.pair_mean, log.pair_squares
-    return Counts(outcomes, log.visits(), *moments)
+    return Counts(outcomes.astype(np.int64), log.visits(), *moments, outcome_mean, within)
 
 
 def draw(generator: np.random.Generator, prior: Prior, counts: Counts, number: int) -> World:
-    """So many MDPs from the posterior: Dirichlet rows and NormalGamma rewards."""
+    """So many MDPs from the posterior: Dirichlet rows and NormalGamma rewards, by pair or by outcome."""
     weights = generator.standard_gamma(
         prior.concentration(counts.outcomes.shape[-1]) + counts.outcomes, size=(number, *counts.outcomes.shape)
     )
     total = weights.sum(-1, keepdims=True)
     rows = np.where(total > 0, weights, 1.0) / np.where(total > 0, total, counts.outcomes.shape[-1])
+    rewards = _by_pair if prior.outcome_strength is None else _by_outcome
+    return World(rows, *rewards(generator, prior, counts, rows))
+
+
+def _by_pair(generator, prior: Prior, counts: Counts, rows) -> tuple[np.ndarray, np.ndarray]:
+    """Mean reward and spread of a single one, as in `beliefs.normal_gamma`."""
     strength = prior.reward_strength + counts.visits
     gap = counts.mean - prior.reward_mean
     shape = prior.reward_shape + counts.visits / 2
     rate = prior.reward_rate + counts.squares / 2 + prior.reward_strength * counts.visits * gap**2 / (2 * strength)
-    precision = generator.standard_gamma(shape, size=(number, *shape.shape)) / rate
+    precision = generator.standard_gamma(shape, size=(len(rows), *shape.shape)) / rate
     centre = prior.reward_mean + gap * counts.visits / strength
     reward = centre + generator.standard_normal(precision.shape) / np.sqrt(strength * precision)
-    return World(rows, reward, 1 / np.sqrt(precision))
+    return reward, 1 / np.sqrt(precision)
+
+
+def _by_outcome(generator, prior: Prior, counts: Counts, rows) -> tuple[np.ndarray, np.ndarray]:
+    """The same for rewards that depend on the outcome, as in `beliefs.outcomes`."""
+    assert counts.outcome_mean is not None
+    assert counts.within is not None
+    strength = prior.outcome_strength + counts.outcomes
+    weight = prior.outcome_strength * counts.outcomes / strength
+    pair_strength = prior.reward_strength + weight.sum(-1)
+    gap = counts.outcome_mean - prior.reward_mean
+    pair_gap = (weight * gap).sum(-1) / pair_strength
+    misfit = (weight * (gap - pair_gap[..., None]) ** 2).sum(-1) + prior.reward_strength * pair_gap**2
+    shape = prior.reward_shape + counts.visits / 2
+    rate = prior.reward_rate + (counts.within + misfit) / 2
+    variance = rate / generator.standard_gamma(shape, size=(len(rows), *shape.shape))
+    shared = np.einsum("nsao,sao->nsa", rows, prior.outcome_strength / strength)
+    means = (counts.outcome_mean * counts.outcomes) / strength
+    pair = prior.reward_mean + pair_gap
+    centre = np.einsum("nsao,sao->nsa", rows, means) + shared * pair
+    width = np.einsum("nsao,sao->nsa", rows**2, 1 / strength) + shared**2 / pair_strength
+    reward = centre + np.sqrt(width * variance) * generator.standard_normal(centre.shape)
+    means = means + prior.outcome_strength / strength * pair[..., None]
+    apart = np.einsum("nsao,sao->nsa", rows, means**2) - centre**2
+    return reward, np.sqrt(np.maximum(apart, 0) + variance)
 
 
 def start_values(worlds: World, policies: Float[np.ndarray, "P S A"], problem: Problem) -> Float[np.ndarray, "N P"]:

@@ -1,0 +1,148 @@
+"""Commands that say how far to trust a result: check, sensitivity, certify."""
+
+from typing import Annotated
+
+import typer
+
+from bellief.cli import show
+from bellief.cli.offline import Actions, Data, Discount, Labels, Level, PolicyName, States
+from bellief.cli.options import Json, Quiet, Seed, between, whole
+from bellief.cli.progress import progress
+
+
+def _number(option: str) -> object:
+    return between(option, float("-inf"), float("inf"))
+
+
+def check(
+    data: Data,
+    states: States = None,
+    actions: Actions = None,
+    labels: Labels = False,
+    permutations: Annotated[
+        int, typer.Option(parser=whole("--permutations", 99), metavar="N", help="Shuffles behind each p value.")
+    ] = 999,
+    seed: Seed = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Is the log what evaluation takes it for: Markov, steady, without stray rewards?"""
+    with progress("Checking", quiet):
+        from bellief.offline import Transitions
+        from bellief.offline import check as check_log
+
+        log = Transitions.from_file(data, states=states, actions=actions, labels=True if labels else None)
+        document = check_log(log, permutations=permutations, seed=seed).to_dict()
+    if json:
+        show.print_json(document)
+        return
+    names = {
+        "markov": "next state depends on state and action only",
+        "drift": "second half behaves like the first",
+        "reward_shape": "reward noise has no heavy tails",
+    }
+    for name, meaning in names.items():
+        found = document[name]
+        show.print_lines(f"{meaning}: {'too few data' if found is None else f'p = {found:.3g}'}")
+    show.print_lines(f"stray rewards: {len(document['outliers'])}")
+    show.print_lines(*(f"Note: {warning}" for warning in document["warnings"]))
+
+
+def sensitivity(
+    data: Data,
+    policy: PolicyName = "uniform",
+    discount: Discount = 0.99,
+    threshold: Annotated[
+        float | None,
+        typer.Option(parser=_number("--threshold"), metavar="NUMBER", help="Ask whether the value is above it."),
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option(metavar="NAME|FILE", help="Ask whether the value is above this policy's.")
+    ] = None,
+    level: Level = 0.9,
+    states: States = None,
+    actions: Actions = None,
+    labels: Labels = False,
+    draws: Annotated[
+        int, typer.Option(parser=whole("--draws", 1), metavar="N", help="Value functions to draw under each prior.")
+    ] = 1000,
+    seed: Seed = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Does the answer depend on the prior? The same evaluation under eight of them."""
+    with progress("Evaluating under several priors", quiet):
+        from bellief.offline import LogStatistics, prior_sensitivity
+
+        document = prior_sensitivity(
+            LogStatistics.from_file(data, states=states, actions=actions, labels=True if labels else None),
+            policy,
+            discount,
+            threshold=threshold,
+            against=against,
+            level=level,
+            draws=draws,
+            seed=seed,
+        ).to_dict()
+    if json:
+        show.print_json(document)
+        return
+    asked = document["question"] is not None
+    columns = ["mean", "low", "high"] + (["probability", "verdict"] if asked else [])
+    show.print_rows(
+        ["prior", *columns], [[row["prior"], *(row[name] for name in columns)] for row in document["priors"]]
+    )
+    show.print_lines(*(f"Note: {warning}" for warning in document["warnings"]))
+    if not document["warnings"]:
+        show.print_lines("All of these priors lead to the same conclusion.")
+
+
+def certify(
+    states: Annotated[int, typer.Option(parser=whole("--states", 1), metavar="N", help="States of your problem.")],
+    transitions: Annotated[
+        int, typer.Option(parser=whole("--transitions", 1), metavar="N", help="Transitions in your log.")
+    ],
+    actions: Annotated[int, typer.Option(parser=whole("--actions", 1), metavar="N", help="Actions.")] = 2,
+    discount: Discount = 0.9,
+    ends: Annotated[bool, typer.Option("--ends", help="Episodes can end.")] = False,
+    prior: Annotated[str, typer.Option(metavar="NAME", help="logged, paper or sparse.")] = "logged",
+    method: Annotated[str, typer.Option(metavar="NAME", help="Method of evaluation.")] = "joint",
+    simulations: Annotated[
+        int, typer.Option(parser=whole("--simulations", 20), metavar="N", help="Made-up problems.")
+    ] = 500,
+    seed: Seed = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """How often intervals hold the truth in problems of your size, drawn from the prior (calibration)."""
+    with progress("Simulating", quiet) as report:
+        from bellief.offline import certify as certify_size
+
+        document = certify_size(
+            states,
+            transitions,
+            actions=actions,
+            discount=discount,
+            terminates=ends,
+            prior=prior,
+            method=method,
+            simulations=simulations,
+            seed=seed,
+            progress=report,
+        ).to_dict()
+    if json:
+        show.print_json(document)
+        return
+    show.print_lines(
+        f"{simulations} problems of {states} states, {actions} actions and {transitions} transitions from prior "
+        f"{prior}, method {method}"
+    )
+    rows = [[f"{row['level']:.0%}", row["coverage"], row["error"], row["width"]] for row in document["levels"]]
+    show.print_rows(["interval", "holds the truth", "Monte Carlo error", "median width"], rows)
+    show.print_lines(*([document["verdict"]]))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    for command in (check, sensitivity, certify):
+        app.command()(command)

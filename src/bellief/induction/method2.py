@@ -1,0 +1,41 @@
+"""The paper's Method 2: the data likelihood of a pair of value functions, averaged over P(mdp | V_i, V_{i+1}).
+
+    P(D | V_i, V_{i+1}) = integral of P(D | mdp) dP(mdp | V_i, V_{i+1})
+                        = E_prior[P(D | mdp) l(mdp)] / E_prior[l(mdp)].
+
+The paper says that standard priors cannot be used; with l as a factor they can, by self-normalised importance sampling
+from the prior. What it costs is that the likelihood of a long log picks one prior draw of a row and drops all others:
+the effective sample size of `likelihood_sizes` falls towards one, and then the estimate means nothing.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from bellief.induction.linkage import Rows, effective_sizes, log_links, log_mean
+
+
+def weigh(prior_draws: Rows, log_likelihood: Float[Array, "J S"]) -> Rows:
+    """Prior draws of rows, each weighed by the likelihood of what was observed in its state: draws of the posterior.
+
+    Normalised over the draws, so that the evidence of each state, a constant, is left out.
+    """
+    return prior_draws._replace(log_weight=jax.nn.log_softmax(log_likelihood, axis=0) + jnp.log(len(log_likelihood)))
+
+
+def log_likelihood(
+    values: Float[Array, "S"],
+    next_values: Float[Array, "S"],
+    weighted: Rows,
+    prior_draws: Rows,
+    discount: Float[Array, ""] | float,
+    sigma: Float[Array, "S"],
+) -> Float[Array, ""]:
+    """log P(D | V_i, V_{i+1}) up to a constant: the mean of P(D | mdp) over draws weighed by l."""
+    joint = log_mean(log_links(values, next_values, weighted, discount, sigma))
+    return joint - log_mean(log_links(values, next_values, prior_draws, discount, sigma))
+
+
+def likelihood_sizes(weighted: Rows) -> Float[Array, "S"]:
+    """How many prior draws of each state's row the data leave in play, before any value function is looked at."""
+    return effective_sizes(weighted.log_weight)

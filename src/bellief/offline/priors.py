@@ -1,0 +1,86 @@
+"""Priors for logged data: by name, given outright, or (the default) in the units of the log itself."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bellief.beliefs import tabular
+from bellief.errors import UserError
+from bellief.offline.statistics import LogStatistics
+from bellief.offline.transitions import Transitions
+
+# Chosen from coverage of real logs (docs/results/coverage.md): a heavier row prior biases values, a lighter one is
+# overconfident about pairs seen once or twice.
+ROW_WEIGHT = 0.1
+
+# A Gamma shape of 2 gives an unseen mean reward a Student t with four degrees of freedom, which has a variance.
+REWARD_SHAPE = 2.0
+
+# Nothing is ever taken to vary by less than these shares of the total variance of rewards.
+LEAST_NOISE, LEAST_DIFFERENCE = 1e-4, 0.1
+
+NAMES = ("logged", *tabular.PRIORS)
+
+
+def read_prior(prior: "str | tabular.Prior", data: LogStatistics) -> tabular.Prior:
+    """A prior from its name; `logged` takes the scale of its reward part from the data."""
+    if isinstance(prior, tabular.Prior):
+        return prior
+    if prior == "logged":
+        return logged_prior(data)
+    if prior not in tabular.PRIORS:
+        raise UserError(f"There is no prior '{prior}'; choose one of {', '.join(NAMES)}.")
+    return tabular.named_prior(prior)
+
+
+def logged_prior(data: Transitions | LogStatistics, row_weight: float = ROW_WEIGHT) -> tabular.Prior:
+    """The default for logged data: light rows, rewards by outcome, reward scale from the log (empirical Bayes).
+
+    A pair never tried is expected to pay what the seen pairs pay, with their spread; an outcome of a pair that was
+    never seen, what the pair's other outcomes pay, with the spread that outcomes of a pair have; and single rewards
+    the noise that is left. Multiplying all rewards by a number, or adding one, therefore changes values as it should
+    and nothing else, which the paper's prior (mean 0, scale 1) does not do.
+    """
+    scales = reward_scales(data.statistics())
+    return tabular.Prior(
+        sparse=True,
+        row_weight=row_weight,
+        reward_mean=scales.location,
+        reward_strength=scales.noise / scales.pairs,
+        outcome_strength=scales.noise / scales.outcomes,
+        reward_shape=REWARD_SHAPE,
+        reward_rate=scales.noise * (REWARD_SHAPE - 1),
+    )
+
+
+class Scales(NamedTuple):
+    """Mean of the pairs' mean rewards; variance between pairs, between outcomes of a pair, and of what is left."""
+
+    location: float
+    pairs: float
+    outcomes: float
+    noise: float
+
+
+def reward_scales(log: LogStatistics) -> Scales:
+    """The scales on which the rewards of a log vary, each kept away from zero."""
+    times, means = log.cell_count, log.cell_mean
+    mean = float((times * means).sum() / len(log))
+    squares = float(log.cell_squares.sum())
+    variance = (squares + float((times * (means - mean) ** 2).sum())) / len(log)
+    # Where all rewards are equal their size is the only scale there is; where all are zero there is none at all.
+    total = variance or mean**2 or 1.0
+    noise = max(squares / max(len(log) - len(times), 1), LEAST_NOISE * total)
+    _, owner, outcomes = np.unique(
+        log.cell_state * log.actions + log.cell_action, return_inverse=True, return_counts=True
+    )
+    centres = np.bincount(owner, weights=means) / outcomes
+    apart = float(((means - centres[owner]) ** 2).sum()) / max(len(means) - len(outcomes), 1)
+    # What outcomes differ by includes the noise of their averages.
+    apart -= noise * float((1 / times).mean())
+    return Scales(
+        location=float(log.pair_mean.mean()),
+        pairs=max(float(log.pair_mean.var()), LEAST_DIFFERENCE * total),
+        outcomes=max(apart, 0.01 * noise, LEAST_NOISE * total),
+        noise=noise,
+    )

@@ -1,0 +1,58 @@
+"""The default prior: in the log's own units, and the reward's dependence on the next state where there is one."""
+
+import numpy as np
+import pytest
+
+from bellief.errors import UserError
+from bellief.offline import Transitions, evaluate
+from bellief.offline.priors import logged_prior, read_prior, reward_scales
+
+
+def table(seed=0, outcomes=1.0, noise=0.5, steps=4000):
+    """Rewards made of a part of the pair, a part of the outcome and noise, each of known variance."""
+    rng = np.random.default_rng(seed)
+    state, action, following = (rng.integers(0, size, steps) for size in (20, 5, 4))
+    pair, outcome = rng.normal(0, 3.0, (20, 5)), rng.normal(0, outcomes, (20, 5, 4))
+    reward = pair[state, action] + outcome[state, action, following] + rng.normal(0, noise, steps)
+    return state, action, reward, following
+
+
+def test_scales():
+    scales = reward_scales(Transitions.from_arrays(*table(), states=20, actions=5))
+    assert scales.noise == pytest.approx(0.25, rel=0.1)
+    assert scales.outcomes == pytest.approx(1.0, rel=0.25)
+    assert scales.pairs == pytest.approx(9.25, rel=0.35)
+    alike = reward_scales(Transitions.from_arrays(*table(outcomes=0.0), states=20, actions=5))
+    assert alike.outcomes < 0.02
+
+
+def test_units_do_not_matter(policy, log):
+    """Rewards times 7 plus 3: values times 7 plus 3 / (1 - discount), draw by draw."""
+    moved = log | {"reward": 7 * log["reward"] + 3}
+    first, second = (evaluate(Transitions.from_arrays(**one), policy, 0.9, draws=50).samples for one in (log, moved))
+    np.testing.assert_allclose(second, 7 * first + 30, rtol=1e-8)
+
+
+@pytest.mark.parametrize("value", [0.0, 5.0])
+def test_equal_rewards(value):
+    columns = np.arange(6) % 3, np.zeros(6, int), np.full(6, value), (np.arange(6) + 1) % 3
+    prior = logged_prior(Transitions.from_arrays(*columns))
+    assert prior.reward_mean == value
+    assert prior.reward_rate > 0
+    assert np.isfinite(evaluate(Transitions.from_arrays(*columns), discount=0.9, draws=50).samples).all()
+
+
+def test_a_prize_for_arriving_is_not_counted_twice(log):
+    """Reward and value of the next state cancel here: every return is 1, and the default prior knows."""
+    rng = np.random.default_rng(0)
+    arrives = rng.random(400) < 0.5
+    data = Transitions.from_arrays(np.zeros(400, int), np.zeros(400, int), arrives * 1.0, np.zeros(400, int), arrives)
+    aware, unaware = (evaluate(data, discount=1.0, prior=prior).interval()[1][0] for prior in ("logged", "paper"))
+    assert abs(aware - 1) < 0.02
+    assert abs(unaware - 1) > 0.1
+
+
+def test_names(data):
+    assert read_prior("logged", data) == logged_prior(data)
+    with pytest.raises(UserError, match="choose one of logged, paper, sparse"):
+        read_prior("magic", data)
