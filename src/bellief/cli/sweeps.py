@@ -43,7 +43,7 @@ Every = Annotated[
 ]
 Board = Annotated[bool, typer.Option("--tensorboard", help="Write rewards for TensorBoard into FOLDER/tensorboard.")]
 
-store_app = typer.Typer(help="Look into a sweep's folder: ls, verify, export.", no_args_is_help=True)
+store_app = typer.Typer(help="Look into a sweep's folder: ls, verify, export.")
 
 
 def register(app: typer.Typer) -> None:
@@ -187,6 +187,7 @@ def _engine(name: str, address: str | None, workers: int | None) -> Any:
 
 def _print_estimate(document: dict[str, Any]) -> None:
     table = show.make_table("environment", "agent", "steps", "runs", "cells", "missing", "seconds a cell")
+    table.columns[1].justify = "left"
     for row in document["conditions"]:
         numbers = (row["steps"], row["runs"], row["cells"], row["missing"], row["seconds_per_cell"])
         table.add_row(row["environment"], row["agent"], *map(str, numbers))
@@ -199,6 +200,12 @@ def _print_estimate(document: dict[str, Any]) -> None:
     )
 
 
+@store_app.callback(invoke_without_command=True)
+def _store(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), nl=False)
+
+
 @store_app.command(name="ls")
 def store_ls(folder: Folder, json: OneJson = False) -> None:
     """What is in the folder, by condition."""
@@ -209,6 +216,7 @@ def store_ls(folder: Folder, json: OneJson = False) -> None:
         show.print_json(document)
         return
     table = show.make_table("environment", "agent", "steps", "runs", "cells finished", "others")
+    table.columns[1].justify = "left"
     for row in document["conditions"]:
         others = ", ".join(f"{row[name]} {name}" for name in ("started", "damaged", "pending") if row[name])
         finished = f"{row['finished']} of {row['cells']}"
@@ -240,9 +248,10 @@ def store_verify(
         again = (f"cell {one['cell']} computed again: {one['found']} ({one['test']})" for one in report["recomputed"])
         show.print_lines(f"{report['checked']} finished cells are what was written", *again)
     if report["problems"]:
-        first = report["problems"][0]
+        first, number = report["problems"][0], len(report["problems"])
+        count = "a problem" if number == 1 else f"{number} problems, the first"
         raise Unfinished(
-            f"{folder} has {len(report['problems'])} problems, the first: {first['what']}: {first['problem']}; "
+            f"{folder} has {count}: {first['what']}: {first['problem']}; "
             f"'bellief resume {folder}' sets damaged cells aside and computes them again.",
             1,
         )
