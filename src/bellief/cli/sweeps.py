@@ -4,6 +4,7 @@ import contextlib
 import errno
 import importlib.util
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -64,6 +65,10 @@ def sweep(
         ),
     ] = None,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="The sweep's folder is made in here.")] = Path("runs"),
+    reuse: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FOLDER", help="Take finished cells over from another sweep's folder; repeatable."),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the cells, with time and memory from a short trial; write nothing.")
     ] = False,
@@ -93,7 +98,7 @@ def sweep(
         else:
             _print_estimate(document)
         return
-    _run(described, folder, part, engine, address, workers, every, tensorboard, json, quiet)
+    _run(described, folder, part, engine, address, workers, every, tensorboard, json, quiet, reuse or [])
 
 
 def resume(
@@ -136,6 +141,7 @@ def _run(
     tensorboard: bool,
     json: bool,
     quiet: bool,
+    reuse: Sequence[Path] = (),
 ) -> None:
     from bellief.cli.sweep_progress import show_sweep
     from bellief.sweeps.sweep import run_sweep
@@ -148,7 +154,13 @@ def _run(
             stack.enter_context(contextlib.redirect_stdout(nowhere))
         try:
             summary = run_sweep(
-                spec, folder, engine=lambda: _engine(engine, address, workers), shard=shard, every=every, listen=tell
+                spec,
+                folder,
+                engine=lambda: _engine(engine, address, workers),
+                shard=shard,
+                every=every,
+                reuse=reuse,
+                listen=tell,
             )
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
