@@ -135,6 +135,12 @@ def test_verify_finds_damage_and_changes_nothing(call, store, tmp_path):
     assert "1 damaged" not in call("store", "ls", copy).out  # looks at records only, and says nothing it did not check
 
 
+def test_store_alone_shows_help(call):
+    result = call("store")
+    assert (result.code, result.err) == (0, "")
+    assert "verify" in result.out
+
+
 def test_schema(call):
     assert json.loads(call("store", "schema").out)["title"] == "Spec"
 

@@ -49,6 +49,21 @@ def test_more_runs_keep_those_there_are(tmp_path, tiny):
     assert len(engine.computed) == 1
 
 
+def test_cells_of_another_sweep_are_taken_over(tmp_path, tiny, tiny_cells):
+    run_sweep(tiny, tmp_path / "first", engine=Inline)
+    damaged = Store(tmp_path / "first").table_path(tiny_cells[0].id, "runs")
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    engine, other = Inline(), tiny.model_copy(update={"name": "other"})
+    summary = run_sweep(other, tmp_path / "second", engine=lambda: engine, reuse=[tmp_path / "first"])
+    assert engine.computed == [tiny_cells[0].id]  # what is damaged there is not taken
+    assert (summary.finished, summary.computed) == (3, 1)
+    for cell in tiny_cells[1:]:
+        assert Store(tmp_path / "second").check(cell.id) == Store(tmp_path / "first").check(cell.id)
+    with pytest.raises(UserError, match="is no store"):
+        run_sweep(other, tmp_path / "third", engine=Inline, reuse=[tmp_path / "nowhere"])
+    assert not (tmp_path / "third").exists()
+
+
 def test_a_failed_cell_does_not_stop_the_others(tmp_path, tiny, tiny_cells):
     bad = tiny_cells[1].id
     failing = Inline(lambda cell: {"kind": "failed", "reason": "no luck"} if cell.id == bad else None)

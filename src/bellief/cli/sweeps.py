@@ -4,6 +4,7 @@ import contextlib
 import errno
 import importlib.util
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,7 +44,7 @@ Every = Annotated[
 ]
 Board = Annotated[bool, typer.Option("--tensorboard", help="Write rewards for TensorBoard into FOLDER/tensorboard.")]
 
-store_app = typer.Typer(help="Look into a sweep's folder: ls, verify, export.", no_args_is_help=True)
+store_app = typer.Typer(help="Look into a sweep's folder: ls, verify, export.")
 
 
 def register(app: typer.Typer) -> None:
@@ -64,6 +65,10 @@ def sweep(
         ),
     ] = None,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="The sweep's folder is made in here.")] = Path("runs"),
+    reuse: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FOLDER", help="Take finished cells over from another sweep's folder; repeatable."),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the cells, with time and memory from a short trial; write nothing.")
     ] = False,
@@ -93,7 +98,7 @@ def sweep(
         else:
             _print_estimate(document)
         return
-    _run(described, folder, part, engine, address, workers, every, tensorboard, json, quiet)
+    _run(described, folder, part, engine, address, workers, every, tensorboard, json, quiet, reuse or [])
 
 
 def resume(
@@ -136,6 +141,7 @@ def _run(
     tensorboard: bool,
     json: bool,
     quiet: bool,
+    reuse: Sequence[Path] = (),
 ) -> None:
     from bellief.cli.sweep_progress import show_sweep
     from bellief.sweeps.sweep import run_sweep
@@ -148,7 +154,13 @@ def _run(
             stack.enter_context(contextlib.redirect_stdout(nowhere))
         try:
             summary = run_sweep(
-                spec, folder, engine=lambda: _engine(engine, address, workers), shard=shard, every=every, listen=tell
+                spec,
+                folder,
+                engine=lambda: _engine(engine, address, workers),
+                shard=shard,
+                every=every,
+                reuse=reuse,
+                listen=tell,
             )
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
@@ -187,6 +199,7 @@ def _engine(name: str, address: str | None, workers: int | None) -> Any:
 
 def _print_estimate(document: dict[str, Any]) -> None:
     table = show.make_table("environment", "agent", "steps", "runs", "cells", "missing", "seconds a cell")
+    table.columns[1].justify = "left"
     for row in document["conditions"]:
         numbers = (row["steps"], row["runs"], row["cells"], row["missing"], row["seconds_per_cell"])
         table.add_row(row["environment"], row["agent"], *map(str, numbers))
@@ -199,6 +212,12 @@ def _print_estimate(document: dict[str, Any]) -> None:
     )
 
 
+@store_app.callback(invoke_without_command=True)
+def _store(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), nl=False)
+
+
 @store_app.command(name="ls")
 def store_ls(folder: Folder, json: OneJson = False) -> None:
     """What is in the folder, by condition."""
@@ -209,6 +228,7 @@ def store_ls(folder: Folder, json: OneJson = False) -> None:
         show.print_json(document)
         return
     table = show.make_table("environment", "agent", "steps", "runs", "cells finished", "others")
+    table.columns[1].justify = "left"
     for row in document["conditions"]:
         others = ", ".join(f"{row[name]} {name}" for name in ("started", "damaged", "pending") if row[name])
         finished = f"{row['finished']} of {row['cells']}"
@@ -240,9 +260,10 @@ def store_verify(
         again = (f"cell {one['cell']} computed again: {one['found']} ({one['test']})" for one in report["recomputed"])
         show.print_lines(f"{report['checked']} finished cells are what was written", *again)
     if report["problems"]:
-        first = report["problems"][0]
+        first, number = report["problems"][0], len(report["problems"])
+        count = "a problem" if number == 1 else f"{number} problems, the first"
         raise Unfinished(
-            f"{folder} has {len(report['problems'])} problems, the first: {first['what']}: {first['problem']}; "
+            f"{folder} has {count}: {first['what']}: {first['problem']}; "
             f"'bellief resume {folder}' sets damaged cells aside and computes them again.",
             1,
         )

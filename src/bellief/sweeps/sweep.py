@@ -4,7 +4,7 @@ import contextlib
 import errno
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,6 +38,7 @@ def run_sweep(
     engine: Callable[[], Engine] | None = None,
     shard: tuple[int, int] | None = None,
     every: float = CHECKPOINT_EVERY,
+    reuse: Sequence[str | Path] = (),
     listen: Callable[[Event], None] = lambda event: None,
 ) -> Summary:
     """Compute every cell of a sweep that the store in `folder` does not hold yet.
@@ -48,9 +49,11 @@ def run_sweep(
         engine: makes what computes, once the folder is found to be free; without it, this machine computes.
         shard: `(2, 4)` for the second of four parts of the cells; parts can be computed at the same time.
         every: seconds between two checkpoints of a cell.
+        reuse: folders of other sweeps; cells that are finished there are taken over instead of computed.
         listen: is told what happens, in plain data.
     """
     setups = expand(spec)
+    others = [Store(other) for other in reuse]
     store = Store.create(folder, spec)
     with contextlib.ExitStack() as stack:
         stale = stack.enter_context(hold(store.folder, shard))
@@ -60,6 +63,7 @@ def run_sweep(
             listen({"kind": "note", "text": "A lock that a killed process had left behind was removed."})
         set_aside = _put_in_order(store, ledger, listen)
         cells = [cell for place, cell in enumerate(ledger.cells.values()) if _belongs(place, shard)]
+        _take_over(store, others, ledger, cells)
         missing = [cell for cell in cells if ledger.status(cell.id) != "finished"]
         working = stack.enter_context(contextlib.closing((engine or _local)()))
         session = Session(store, working.name, shard)
@@ -74,6 +78,14 @@ def run_sweep(
         summary = Summary(store.folder, len(cells), done, session.facts["computed"], failed, set_aside, stopped)
         listen({"kind": "end", **summary._asdict(), "folder": str(store.folder)})
     return summary
+
+
+def _take_over(store: Store, others: list[Store], ledger: Ledger, cells: list[Cell]) -> None:
+    """Fill in what other stores have finished."""
+    for other in others:
+        for cell in cells:
+            if ledger.status(cell.id) != "finished" and (record := store.adopt(other, cell.id)) is not None:
+                ledger.finish(cell.id, record)
 
 
 def _local() -> Engine:

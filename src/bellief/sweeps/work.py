@@ -89,13 +89,13 @@ class Chunk:
 
     def tables(self, gathered: Collector) -> dict[str, bytes]:
         """What is kept of the chunk."""
-        first, policies = self.numbers[0], gathered.policies(self.module, self.config)
-        runs = {
-            "run": np.asarray(self.numbers, dtype=np.int32),
-            "gain": np.array([self.world.gain(policy) for policy in policies]),
-            "actions": np.full(len(policies), policies.shape[-1], dtype=np.int32),
-            "policy": [policy.ravel() for policy in policies],
-        }
+        first = self.numbers[0]
+        runs: dict[str, Any] = {"run": np.asarray(self.numbers, dtype=np.int32)}
+        if hasattr(self.module, "policy"):
+            policies = gathered.policies(self.module, self.config)
+            runs["gain"] = np.array([self.world.gain(policy) for policy in policies])
+            runs["actions"] = np.full(len(policies), policies.shape[-1], dtype=np.int32)
+            runs["policy"] = [policy.ravel() for policy in policies]
         columns = {
             tables.CURVES: tables.curves(first, np.asarray(self.readings), gathered.total(), gathered.smoothed()),
             tables.RUNS: runs,
