@@ -75,4 +75,4 @@ lock:  ## resolve requirements/lock.txt again (LOCK_FLAGS=--upgrade for newer ve
 		$(LOCK_EXTRAS:%=--extra %) --generate-hashes --strip-extras --allow-unsafe --no-header --no-emit-index-url \
 		--no-emit-find-links --no-emit-trusted-host $(LOCK_FLAGS) -o .venv-lock/out/lock.txt pyproject.toml
 	@{ echo "# Versions of everything Bellief is developed and tested with. Regenerate with: make lock"; \
-		grep -v '^# Versions of everything' .venv-lock/out/lock.txt; } > requirements/lock.txt
+		grep -v -e '^# Versions of everything' -e '^# The following packages' -e '^$$' .venv-lock/out/lock.txt; } > requirements/lock.txt

@@ -61,8 +61,8 @@ def _requirements() -> list[Check]:
             checks.append(Check(requirement.name, False, "missing", f"Run 'pip install \"{requirement}\"'."))
             continue
         fine = requirement.specifier.contains(version, prereleases=True)
-        advice = None if fine else f"Run 'pip install \"{requirement}\"'."
-        checks.append(Check(requirement.name, fine, version, advice))
+        remedy = None if fine else f"Run 'pip install \"{requirement}\"'."
+        checks.append(Check(requirement.name, fine, version, remedy))
     return checks
 
 
@@ -117,7 +117,7 @@ def _devices() -> Check:
     import jax
 
     devices = ", ".join(str(device) for device in jax.devices())
-    precision = "double" if jax.config.jax_enable_x64 else "single"
+    precision = "double" if jax.config.read("jax_enable_x64") else "single"
     return Check("devices", True, f"{jax.default_backend()} ({devices}), {precision} precision")
 
 

@@ -40,8 +40,8 @@ def test_evaluate_with_labels(call, clinic, tmp_path):
     assert [row["state"] for row in document["per_state"]] == ["bad", "mild"]
     log = LogStatistics.from_file(clinic)
     expected = bellief.evaluate(log, "always:treat", method="mean-mdp", start="bad")
-    assert document == expected.to_dict()
-    assert bellief.ValuePosterior.load(saved).to_dict() == document
+    assert document == expected.to_dict() | {"variance": None}
+    assert bellief.ValuePosterior.load(saved).to_dict() == expected.to_dict()
     shown = call("evaluate", clinic, "--method", "mean-mdp", "--policy", "always:treat")
     assert any(line.split()[:1] == ["mild"] for line in shown.out.splitlines())
 

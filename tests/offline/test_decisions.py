@@ -150,10 +150,10 @@ def test_caution_prefers_what_is_known():
 
 
 def test_what_was_never_tried_is_not_recommended():
-    """All rewards are negative, so the prior's zero for the untried action would look good."""
+    """All rewards are negative, so the zero that the paper's prior expects of the untried action would look good."""
     data = Transitions.from_arrays([0] * 20, [0] * 20, [-5.0] * 20, [0] * 20, actions=2)
-    assert improve(data, 0.5, draws=20).policy.tolist() == [0]
-    assert improve(data, 0.5, draws=20, min_visits=0).policy.tolist() == [1]
+    assert improve(data, 0.5, draws=20, prior="paper").policy.tolist() == [0]
+    assert improve(data, 0.5, draws=20, prior="paper", min_visits=0).policy.tolist() == [1]
 
 
 def test_weights_of_the_objectives():
@@ -216,7 +216,7 @@ def test_collect_in_one_state_is_exact():
 
 def test_collect_puts_the_unknown_first(data, log):
     wide = Transitions.from_arrays(**log, actions=3)
-    plan = collect_next(wide, "uniform", 0.9, draws=50)
+    plan = collect_next(wide, "uniform", 0.9, draws=50, prior="paper")
     assert {action for _, action in plan.ranking()[:STATES]} == {2}
     assert plan.variance is None
     first = plan.to_dict()["pairs"][0]
@@ -240,7 +240,7 @@ def test_scaling_rewards_scales_everything(log, policy):
     cents = Transitions.from_arrays(**{**log, "reward": 100 * log["reward"]})
 
     def draws_of(data, **options):
-        return evaluate(data, policy, 0.9, draws=50, belief="sparse", **options).samples
+        return evaluate(data, policy, 0.9, draws=50, belief="sparse", **{"prior": "paper", **options}).samples
 
     np.testing.assert_allclose(draws_of(cents, reward_scale=100), 100 * draws_of(euros, reward_scale=1), rtol=1e-6)
     np.testing.assert_allclose(draws_of(cents, reward_scale="data"), 100 * draws_of(euros, reward_scale="data"))
@@ -263,8 +263,9 @@ def test_scaling_rewards_scales_everything(log, policy):
         (lambda data: improve(data, tail=0), "tail must lie"),
         (lambda data: improve(data, min_visits=-1), "min_visits"),
         (lambda data: collect_next(data, visits=0), "visits must be"),
-        (lambda data: evaluate(data, reward_scale=0), "reward_scale must be"),
-        (lambda data: evaluate(data, reward_scale="big"), "reward_scale must be"),
+        (lambda data: evaluate(data, prior="paper", reward_scale=0), "reward_scale must be"),
+        (lambda data: evaluate(data, prior="paper", reward_scale="big"), "reward_scale must be"),
+        (lambda data: evaluate(data, reward_scale=2.0), "leave out reward_scale"),
         (lambda data: evaluate(data, belief="huge"), "no belief 'huge'"),
         (lambda data: evaluate(data, method="gaussian", belief="sparse"), "ask for the dense belief"),
         (lambda data: evaluate(data, {0: 1}), "state 1 sum to 0"),

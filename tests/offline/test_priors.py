@@ -1,11 +1,16 @@
 """The default prior: in the log's own units, and the reward's dependence on the next state where there is one."""
 
+import jax
 import numpy as np
 import pytest
 
+from bellief.beliefs import outcomes
 from bellief.errors import UserError
 from bellief.offline import Transitions, evaluate
 from bellief.offline.priors import logged_prior, read_prior, reward_scales
+from bellief.offline.problem import prepare
+from bellief.offline.sampling import belief_from
+from bellief.offline.worlds import counts_of, draw
 
 
 def table(seed=0, outcomes=1.0, noise=0.5, steps=4000):
@@ -18,11 +23,11 @@ def table(seed=0, outcomes=1.0, noise=0.5, steps=4000):
 
 
 def test_scales():
-    scales = reward_scales(Transitions.from_arrays(*table(), states=20, actions=5))
+    scales = reward_scales(Transitions.from_arrays(*table(), states=20, actions=5).statistics())
     assert scales.noise == pytest.approx(0.25, rel=0.1)
     assert scales.outcomes == pytest.approx(1.0, rel=0.25)
     assert scales.pairs == pytest.approx(9.25, rel=0.35)
-    alike = reward_scales(Transitions.from_arrays(*table(outcomes=0.0), states=20, actions=5))
+    alike = reward_scales(Transitions.from_arrays(*table(outcomes=0.0), states=20, actions=5).statistics())
     assert alike.outcomes < 0.02
 
 
@@ -56,3 +61,19 @@ def test_names(data):
     assert read_prior("logged", data) == logged_prior(data)
     with pytest.raises(UserError, match="choose one of logged, paper, sparse"):
         read_prior("magic", data)
+
+
+def test_numpy_draws_have_the_law_of_the_belief(check, log):
+    """`worlds.draw`, which decisions use, against `outcomes.sample`, which evaluation uses."""
+    problem = prepare(Transitions.from_arrays(**log), 0.9)
+    with jax.enable_x64(True):
+        belief = belief_from(problem.log, problem.prior, problem.terminates)
+        concentration = problem.prior.concentration(belief.counts.shape[-1])
+        keys = jax.random.split(jax.random.key(0), 4000)
+        mdps = jax.vmap(lambda key: outcomes.sample(key, concentration, belief, 0.9))(keys)
+    worlds = draw(np.random.default_rng(1), problem.prior, counts_of(problem), 4000)
+    for pair in ((0, 0), (2, 1)):
+        for ours, theirs in ((worlds.reward, mdps.reward), (worlds.reward_sd, mdps.reward_sd)):
+            check.same_laws(ours[:, *pair], np.asarray(theirs)[:, *pair])
+        joint = worlds.reward[:, *pair] + worlds.rows[:, *pair, 0]
+        check.same_laws(joint, np.asarray(mdps.reward[:, *pair] + mdps.transition[:, *pair, 0]))

@@ -34,7 +34,7 @@ def test_draws_of_cells_are_beta(check):
     row = belief.SparseBelief(
         np.array([0, 2]), np.array([3, 7]), counts, np.array([98]), np.array([[7.0], [0.4], [1.0]]), 100
     )
-    prior = prepare(Transitions.from_arrays([0], [0], [0.0], [0]), 0.9).prior
+    prior = prepare(Transitions.from_arrays([0], [0], [0.0], [0]), 0.9, prior="paper").prior
     generator = np.random.default_rng(0)
     draws = [belief.sample(generator, prior, row) for _ in range(3000)]
     total = counts.sum() + 0.5 * 100
@@ -71,7 +71,9 @@ def test_support_makes_the_other_states_impossible(check):
     data = Transitions.from_arrays(state, [0] * 120, reward, after)
     ring = pd.DataFrame({"state": list(range(states)) * 2, "next_state": [*range(states), *range(1, states), 0]})
     matrix = matrices.csr_matrix(np.eye(states) + np.roll(np.eye(states), 1, axis=1))
-    by_table, by_matrix = (evaluate(data, "uniform", 0.9, draws=200, support=form) for form in (ring, matrix))
+    by_table, by_matrix = (
+        evaluate(data, "uniform", 0.9, draws=200, prior="paper", support=form) for form in (ring, matrix)
+    )
     np.testing.assert_allclose(by_table.samples, by_matrix.samples)
     counts = np.zeros((states, 2))
     np.add.at(counts, (state, (after != state).astype(int)), 1)

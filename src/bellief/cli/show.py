@@ -46,7 +46,7 @@ def print_posterior(document: dict[str, Any], policy: str) -> None:
 
 def print_policies(document: dict[str, Any]) -> None:
     """One row per policy, the probabilities pair by pair, and what more data would do."""
-    table = _table("policy", "mean", "low", "high", "is best", "expected regret")
+    table = make_table("policy", "mean", "low", "high", "is best", "expected regret")
     for row in document["policies"]:
         cells = [f"{row[name]:.5g}" for name in ("mean", "low", "high")]
         style = "bold" if row["policy"] == document["best"] else None
@@ -55,22 +55,22 @@ def print_policies(document: dict[str, Any]) -> None:
         f"Value from the start, discount {document['discount']:g}, {document['level']:.0%} intervals, "
         f"{document['transitions']} transitions"
     )
-    _print_table(table)
+    print_table(table)
     names = [row["policy"] for row in document["policies"]]
     if len(names) <= 6:
-        pairs = _table("is worth more than", *names)
+        pairs = make_table("is worth more than", *names)
         for name, shares in zip(names, document["prob_better"], strict=True):
             pairs.add_row(
                 name, *("" if name == other else f"{share:.1%}" for other, share in zip(names, shares, strict=True))
             )
-        _print_table(pairs)
+        print_table(pairs)
     print_lines(*document["notes"])
     print_lines(*(f"Note on {name}: {text}" for name, texts in document["warnings"].items() for text in texts))
 
 
 def print_improvement(document: dict[str, Any]) -> None:
     """The recommended action of each state, and how sure it is to be an improvement."""
-    table = _table("state", "action", "usual", "times tried", "value")
+    table = make_table("state", "action", "usual", "times tried", "value")
     rows = document["policy"]
     for row in rows[:LONGEST_TABLE]:
         cells = (row["action"], row["usual_action"] or "", str(row["visits_of_action"]), f"{row['value']:.5g}")
@@ -81,7 +81,7 @@ def print_improvement(document: dict[str, Any]) -> None:
         f"It is worth {start['mean']:.5g} from the start ({start['low']:.5g} to {start['high']:.5g}), and more than "
         f"what the log did with probability {document['prob_better_than_behaviour']:.1%}.",
     )
-    _print_table(table)
+    print_table(table)
     if len(rows) > LONGEST_TABLE:
         print_lines(f"and {len(rows) - LONGEST_TABLE} more states (--json shows all)")
     print_lines(*(f"Note: {warning}" for warning in document["posterior"]["diagnostics"]["warnings"]))
@@ -89,7 +89,7 @@ def print_improvement(document: dict[str, Any]) -> None:
 
 def print_collection(document: dict[str, Any], policy: str) -> None:
     """The ranking of pairs."""
-    table = _table("state", "action", "seen", "visits by the policy", "variance removed", "share")
+    table = make_table("state", "action", "seen", "visits by the policy", "variance removed", "share")
     for row in document["pairs"]:
         infinite = row["variance_reduction"] is None
         table.add_row(
@@ -102,17 +102,17 @@ def print_collection(document: dict[str, Any], policy: str) -> None:
         )
     times = "one more visit" if document["visits"] == 1 else f"{document['visits']} more visits"
     print_lines(f"What {times} of a state-action pair would tell about the value of policy {policy}")
-    _print_table(table)
+    print_table(table)
     if document["sd"] is not None:
         print_lines(f"The start value's standard deviation is {document['sd']:.4g} now.")
 
 
 def print_rows(columns: list[str], rows: list[list[Any]]) -> None:
     """A plain table: texts as they are, numbers to four figures."""
-    table = _table(*columns)
+    table = make_table(*columns)
     for row in rows:
         table.add_row(*(cell if isinstance(cell, str) else "none" if cell is None else f"{cell:.4g}" for cell in row))
-    _print_table(table)
+    print_table(table)
 
 
 def print_run(document: dict[str, Any]) -> None:

@@ -178,12 +178,10 @@ def _row_variances(problem: Problem, values: Float[np.ndarray, "N S"], visits: F
 
 def _reward_variances(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     """Posterior variance of each pair's mean reward (infinite up to two degrees of freedom), and its row's weight."""
-    belief, shape = problem.sparse_belief(), (problem.log.states, problem.log.actions)
-    _, strength, freedom, rate = sparse.reward_parameters(problem.prior, belief)
+    belief, prior, shape = problem.sparse_belief(), problem.prior, (problem.log.states, problem.log.actions)
+    _, strength, freedom, rate = sparse.reward_parameters(prior, belief)
     variance = np.full(len(rate), np.inf)
     np.divide(rate, strength * (freedom - 1), out=variance, where=freedom > 1)
     outcomes = np.diff(belief.first) + belief.unseen
-    weight = (
-        np.full(len(rate), problem.prior.row_weight) if problem.prior.sparse else problem.prior.dirichlet * outcomes
-    )
+    weight = np.full(len(rate), prior.row_weight) if prior.sparse else prior.dirichlet * outcomes
     return variance.reshape(shape), weight.reshape(shape)

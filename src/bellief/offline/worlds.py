@@ -40,7 +40,8 @@ def counts_of(problem: Problem) -> Counts:
     outcomes, outcome_mean, within = log.by_outcome(problem.terminates)
     moments = np.zeros((2, log.states, log.actions))
     moments[:, log.pair_state, log.pair_action] = log.pair_mean, log.pair_squares
-    return Counts(outcomes.astype(np.int64), log.visits(), *moments, outcome_mean, within)
+    mean, squares = moments
+    return Counts(outcomes.astype(np.int64), log.visits(), mean, squares, outcome_mean, within)
 
 
 def draw(generator: np.random.Generator, prior: Prior, counts: Counts, number: int) -> World:
@@ -68,24 +69,24 @@ def _by_pair(generator, prior: Prior, counts: Counts, rows) -> tuple[np.ndarray,
 
 def _by_outcome(generator, prior: Prior, counts: Counts, rows) -> tuple[np.ndarray, np.ndarray]:
     """The same for rewards that depend on the outcome, as in `beliefs.outcomes`."""
-    assert counts.outcome_mean is not None
-    assert counts.within is not None
-    strength = prior.outcome_strength + counts.outcomes
-    weight = prior.outcome_strength * counts.outcomes / strength
+    each, seen, within = prior.outcome_strength, counts.outcome_mean, counts.within
+    assert each is not None and seen is not None and within is not None  # noqa: PT018
+    strength = each + counts.outcomes
+    weight = each * counts.outcomes / strength
     pair_strength = prior.reward_strength + weight.sum(-1)
-    gap = counts.outcome_mean - prior.reward_mean
+    gap = seen - prior.reward_mean
     pair_gap = (weight * gap).sum(-1) / pair_strength
     misfit = (weight * (gap - pair_gap[..., None]) ** 2).sum(-1) + prior.reward_strength * pair_gap**2
     shape = prior.reward_shape + counts.visits / 2
-    rate = prior.reward_rate + (counts.within + misfit) / 2
+    rate = prior.reward_rate + (within + misfit) / 2
     variance = rate / generator.standard_gamma(shape, size=(len(rows), *shape.shape))
-    shared = np.einsum("nsao,sao->nsa", rows, prior.outcome_strength / strength)
-    means = (counts.outcome_mean * counts.outcomes) / strength
+    shared = np.einsum("nsao,sao->nsa", rows, each / strength)
+    means = seen * counts.outcomes / strength
     pair = prior.reward_mean + pair_gap
     centre = np.einsum("nsao,sao->nsa", rows, means) + shared * pair
     width = np.einsum("nsao,sao->nsa", rows**2, 1 / strength) + shared**2 / pair_strength
     reward = centre + np.sqrt(width * variance) * generator.standard_normal(centre.shape)
-    means = means + prior.outcome_strength / strength * pair[..., None]
+    means = means + each / strength * pair[..., None]
     apart = np.einsum("nsao,sao->nsa", rows, means**2) - centre**2
     return reward, np.sqrt(np.maximum(apart, 0) + variance)
 
