@@ -144,7 +144,7 @@ junk = st.one_of(
     st.just([0]),
     st.just(()),
 )
-whole = st.integers(0, 4)
+whole, flags = st.integers(0, 4), st.booleans()
 
 
 @st.composite
@@ -153,7 +153,9 @@ def junk_frames(draw):
     rows = draw(st.integers(0, 4))
     names = draw(st.lists(st.sampled_from([*REQUIRED, *OPTIONAL, "other"]), max_size=3))
     names = [*REQUIRED, *names] if draw(st.booleans()) else names
-    columns = [draw(st.lists(draw(st.sampled_from([whole, whole, junk])), min_size=rows, max_size=rows)) for _ in names]
+    fine = {"terminated": flags, "truncated": flags}
+    kinds = [draw(st.sampled_from([*[fine.get(name, whole)] * 4, junk])) for name in names]
+    columns = [draw(st.lists(kind, min_size=rows, max_size=rows)) for kind in kinds]
     frame = pd.DataFrame({number: pd.Series(column, dtype=object) for number, column in enumerate(columns)})
     frame.columns = pd.Index(names, dtype=object)
     return frame.infer_objects() if draw(st.booleans()) else frame
