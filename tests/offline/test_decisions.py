@@ -9,9 +9,9 @@ from bellief.beliefs.tabular import Prior
 from bellief.errors import UserError
 from bellief.offline import Transitions, collect_next, compare, evaluate, improve
 from bellief.offline.improve import measure, weights
-from bellief.offline.preposterior import Forecast, average_time, needed
+from bellief.offline.preposterior import Forecast, average_time, further_data, needed
 from bellief.offline.problem import prepare
-from bellief.offline.worlds import counts_of, draw
+from bellief.offline.worlds import World, combine, counts_of, draw
 from offline.conftest import ACTIONS, DRAWS, STATES, random_log
 
 POLICIES = {"first": [0, 0, 0], "second": [1, 1, 1], "mixed": [0, 1, 0]}
@@ -122,6 +122,32 @@ def test_time_of_the_collecting_policy():
     np.testing.assert_allclose(average_time(world.rows[0], policy, problem, 64), total / 64, rtol=1e-9)
 
 
+def test_further_data_are_as_many_as_asked_for_and_like_the_world(check):
+    problem = prepare(Transitions.from_arrays(**random_log(4, ends=0.2)), 0.9)
+    world = World(*(field[0] for field in draw(np.random.default_rng(0), problem.prior, counts_of(problem), 1)))
+    policy = np.array([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]])
+    many = further_data(np.random.default_rng(1), world, 1_000_000, problem, policy)
+    assert many.visits.sum() == pytest.approx(1_000_000, abs=STATES * ACTIONS)
+    np.testing.assert_array_equal(many.outcomes.sum(-1), many.visits)
+    np.testing.assert_allclose(many.visits / many.visits.sum(-1, keepdims=True), policy, atol=1e-4)
+    for state, action in np.ndindex(STATES, ACTIONS):
+        check.frequencies(many.outcomes[state, action], world.rows[state, action])
+    error = world.reward_sd / np.sqrt(many.visits)
+    assert (np.abs(many.mean - world.reward) < 5 * error).all()
+    np.testing.assert_allclose(many.squares / many.visits, world.reward_sd**2, rtol=0.05)
+
+
+def test_statistics_of_two_logs_together(log):
+    halves = [
+        Transitions.from_arrays(**{name: column[part] for name, column in log.items()}, states=STATES, actions=ACTIONS)
+        for part in (slice(0, 31), slice(31, None))
+    ]
+    first, second = (counts_of(prepare(half, 0.9)) for half in halves)
+    whole = counts_of(prepare(Transitions.from_arrays(**log), 0.9))
+    for one, other in zip(combine(first, second), whole, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
 @pytest.mark.parametrize("objective", ["mean", "quantile", "cvar"])
 @pytest.mark.parametrize("belief", ["dense", "sparse"])
 def test_improve_finds_the_best_of_all_policies(little, objective, belief):
@@ -212,6 +238,23 @@ def test_collect_in_one_state_is_exact():
         # The state is its own successor for sure: discounted visits are 1 / (1 - 0.5).
         expected = (2 * policy[0, action]) ** 2 * variance * 4 / (1 + n + 4)
         assert plan.reduction[0, action] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("belief", ["dense", "sparse"])
+def test_collect_of_rows_is_exact_where_the_future_hardly_counts(log, policy, belief):
+    """Rewards are known; with a tiny discount the start value is linear in the start state's rows."""
+    worth = np.array([1.0, 4.0, -2.0])
+    data = Transitions.from_arrays(**{**log, "reward": worth[log["state"]]})
+    sure = Prior(reward_strength=1e-15, reward_shape=3.0, reward_rate=1e-12)
+    discount = 1e-4
+    plan = collect_next(data, policy, discount, prior=sure, visits=7, start=1, draws=20, belief=belief)
+    for action in range(ACTIONS):
+        taken = (log["state"] == 1) & (log["action"] == action)
+        row = np.bincount(log["next_state"][taken], minlength=STATES) + 0.5
+        total = row.sum()
+        variance = ((row / total) @ worth**2 - (row / total @ worth) ** 2) / (total + 1)
+        expected = (policy[1, action] * discount) ** 2 * variance * 7 / (total + 7)
+        assert plan.reduction[1, action] == pytest.approx(expected, rel=1e-2)
 
 
 def test_collect_puts_the_unknown_first(data, log):

@@ -144,16 +144,19 @@ junk = st.one_of(
     st.just([0]),
     st.just(()),
 )
-whole = st.integers(0, 4)
+whole, flags = st.integers(0, 4), st.booleans()
 
 
 @st.composite
 def junk_frames(draw):
     """Frames that are mostly right: most columns hold small whole numbers, some hold anything, some are missing."""
     rows = draw(st.integers(0, 4))
-    names = draw(st.lists(st.sampled_from([*REQUIRED, *OPTIONAL, "other"]), max_size=3))
-    names = [*REQUIRED, *names] if draw(st.booleans()) else names
-    columns = [draw(st.lists(draw(st.sampled_from([whole, whole, junk])), min_size=rows, max_size=rows)) for _ in names]
+    further = draw(st.lists(st.sampled_from([*OPTIONAL, "other"]), unique=True))
+    anything = st.lists(st.sampled_from([*REQUIRED, *OPTIONAL, "other"]), max_size=7)
+    names = draw(st.sampled_from([st.just([*REQUIRED, *further])] * 5 + [anything]).flatmap(lambda kind: kind))
+    fine = {"terminated": flags, "truncated": flags}
+    kinds = [draw(st.sampled_from([*[fine.get(name, whole)] * 9, junk])) for name in names]
+    columns = [draw(st.lists(kind, min_size=rows, max_size=rows)) for kind in kinds]
     frame = pd.DataFrame({number: pd.Series(column, dtype=object) for number, column in enumerate(columns)})
     frame.columns = pd.Index(names, dtype=object)
     return frame.infer_objects() if draw(st.booleans()) else frame
