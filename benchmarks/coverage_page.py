@@ -85,7 +85,8 @@ def coverage_table(found: pd.DataFrame, tasks: tuple[str, ...], methods: list[st
             for method in methods:
                 if method in by_method.index:
                     row = by_method.loc[method]
-                    cells.append(f"{row.coverage:.3f} ({row.width:.3g})")
+                    fewer = "" if row.logs == part.logs.max() else f"; {row.logs} logs"
+                    cells.append(f"{row.coverage:.3f} ({row.width:.3g}{fewer})")
                 else:
                     cells.append("")
             head = f"| {NAMES[task]} | {steps:,} | {part.visits.max():.0f} | {part.logs.max()} | "

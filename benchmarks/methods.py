@@ -122,6 +122,8 @@ def draw(samples: dict[str, np.ndarray], path: Path) -> None:
     panels = []
     for steps in SIZES:
         part = {name.rsplit("/", 1)[1]: v for name, v in samples.items() if name.startswith(f"forward-heavy/{steps}/")}
+        if not part:
+            continue
         methods = {short: [part[name]] for name, short in names.items()}
         line = float(part["mean MDP"][0])
         panels.append(Comparison(f"{steps:,} transitions", part["truth"], methods, line=line))
