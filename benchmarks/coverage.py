@@ -67,7 +67,7 @@ def by_posterior(task: Task, tallies: list[Tally], name: str, draws: int) -> tup
     for log in tallies:
         data = expand(task, log)
         prior = PRIORS[name](data)
-        beliefs.append(tabular.restrict(belief_from(data, prior, terminates), actions))
+        beliefs.append(tabular.restrict(belief_from(data.statistics(), prior, terminates), actions))
     support = max(int((np.asarray(belief.counts) > 0).sum(-1).max()) for belief in beliefs)
     static = tabular.Prior(sparse=prior.sparse, row_weight=prior.row_weight)
     assert isinstance(beliefs[0], outcomes.OutcomeBelief) or static == prior

@@ -137,8 +137,13 @@ def certify(
         f"{simulations} problems of {states} states, {actions} actions and {transitions} transitions from prior "
         f"{prior}, method {method}"
     )
+    estimated = document["levels_with_estimated_scale"]
+    columns = ["interval", "holds the truth", "Monte Carlo error", "median width"]
     rows = [[f"{row['level']:.0%}", row["coverage"], row["error"], row["width"]] for row in document["levels"]]
-    show.print_rows(["interval", "holds the truth", "Monte Carlo error", "median width"], rows)
+    if estimated is not None:  # what a user of this prior gets, who does not know the scale of rewards beforehand
+        columns.append("holds it with the scale from the log")
+        rows = [[*row, other["coverage"]] for row, other in zip(rows, estimated, strict=True)]
+    show.print_rows(columns, rows)
     show.print_lines(*([document["verdict"]]))
 
 
