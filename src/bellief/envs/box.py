@@ -37,6 +37,7 @@ class BoxEnvironment:
 
     `constants(run)` are the arrays that run number `run` is governed by; in a family of problems every run may meet
     another member. `start` and `step` take them first, and get `luck` uniform numbers in place of a random key.
+    No observation exceeds `observation_bound` in size, not even the one that an episode ends in.
     After `time_limit` steps an episode is cut short and another begins, which is not an end of the MDP.
     """
 
@@ -49,6 +50,7 @@ class BoxEnvironment:
     step: Callable[[Any, Float[Array, "D"], Int[Array, ""], Float[Array, "luck"]], Outcome]
     luck: int
     view: BoxView
+    observation_bound: tuple[float, ...]
     time_limit: int | None = None
 
     def render_text(self, state: np.ndarray) -> str:

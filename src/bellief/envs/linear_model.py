@@ -110,6 +110,7 @@ def linear_model(member_number: int | None = None, noise: float = 0.05) -> BoxEn
         step=step,
         luck=DIMENSION,
         view=VectorView(),
+        observation_bound=(10.0,) * DIMENSION,
         time_limit=TIME_LIMIT,
     )
 
