@@ -1,12 +1,13 @@
 """Feature maps of continuous states: small frozen objects that can be added up and written as text.
 
-A map is called with a state and the bounds of the box that it lives in, `[2, D]`: lower ends, then upper ends. Maps that
-need a scale measure states against these bounds; the others ignore them.
+A map is called with a state and the bounds of the box that it lives in, `[2, D]`: lower ends, then upper ends. Maps
+that need a scale measure states against these bounds; the others ignore them.
 """
 
 import dataclasses
 import itertools
 import math
+from collections.abc import Callable
 from typing import Protocol
 
 import jax.numpy as jnp
@@ -70,7 +71,9 @@ class RadialBasis:
     The defaults are the paper's nine for the pendulum (Lagoudakis and Parr's), which know nothing of bounds.
     """
 
-    centres: tuple[tuple[float, ...], ...] = tuple(itertools.product((-math.pi / 4, 0.0, math.pi / 4), (-1.0, 0.0, 1.0)))
+    centres: tuple[tuple[float, ...], ...] = tuple(
+        itertools.product((-math.pi / 4, 0.0, math.pi / 4), (-1.0, 0.0, 1.0))
+    )
     widths: tuple[float, ...] = (1.0, 1.0)
 
     def size(self, dimension: int) -> int:
@@ -88,7 +91,7 @@ class RadialBasis:
 
 @dataclasses.dataclass(frozen=True)
 class Grid:
-    """Radial basis functions on a grid over the box: `count` a dimension, as wide as they are apart, from -0.9 to 0.9."""
+    """Radial basis functions on a grid over the box, `count` a dimension, as wide as they are apart."""
 
     count: int
 
@@ -127,7 +130,7 @@ class Polynomial:
     def __call__(self, state, bounds):
         """Each monomial from one of the degree before."""
         unit = to_unit(state, bounds)
-        known = {(): jnp.ones((), state.dtype)}
+        known: dict[tuple[int, ...], Array] = {(): jnp.ones((), state.dtype)}
         powers = self._powers(state.shape[0])
         for one in powers:
             known[one] = known[one[:-1]] * unit[one[-1]]
@@ -165,21 +168,25 @@ class Together:
         return jnp.concatenate([one(state, bounds) for one in self.maps])
 
 
+PLAIN: dict[str, Features] = {"constant": Constant(), "raw": Identity(), "paper": RadialBasis()}
+SIZED: dict[str, Callable[[int], Features]] = {"rbf": Grid, "poly": Polynomial, "fourier": Fourier}
+
+
 def parse(text: str, dimension: int) -> Features:
     """A map from its description, such as `constant+raw+rbf:5`; `paper` is the pendulum's nine functions."""
     maps: list[Features] = []
     for part in text.split("+"):
         name, _, number = part.strip().partition(":")
-        if name in ("constant", "raw", "paper") and not number:
-            maps.append({"constant": Constant(), "raw": Identity(), "paper": RadialBasis()}[name])
-        elif name in ("rbf", "poly", "fourier") and number.isdecimal() and int(number) >= (2 if name == "rbf" else 1):
-            maps.append({"rbf": Grid, "poly": Polynomial, "fourier": Fourier}[name](int(number)))
+        if name in PLAIN and not number:
+            maps.append(PLAIN[name])
+        elif name in SIZED and number.isdecimal() and int(number) >= (2 if name == "rbf" else 1):
+            maps.append(SIZED[name](int(number)))
         else:
             raise UserError(f"'{part}' is no feature map; join some of {KINDS} with +, for example constant+rbf:9.")
     together = Together(tuple(maps))
     if together.size(dimension) > MOST_FEATURES:
         raise UserError(
-            f"'{text}' makes {together.size(dimension):,} features of {dimension} dimensions, and {MOST_FEATURES:,} are "
-            "the most; choose smaller numbers or poly."
+            f"'{text}' makes {together.size(dimension):,} features of {dimension} dimensions, and the most are "
+            f"{MOST_FEATURES:,}; choose smaller numbers or poly."
         )
     return together

@@ -1,9 +1,9 @@
 """Bayesian Backwards Induction (the paper's Algorithm 3) for continuous states: fitted Q-iteration over sampled models.
 
-`mode="paper"` is the print: s' itself regressed on the features, one Gaussian over the weights of Q, Method 1's weights.
-`mode="own"`, the default, differs in what trials showed to matter: differences s' - s are regressed, the value has finer
-features than the dynamics, values and rewards are clipped to what the rewards seen so far allow, the reward of an end has
-a belief of its own, and each model keeps its own Q (`values="joint"`).
+`mode="paper"` is the print: s' itself regressed on the features, one Gaussian over the weights of Q, Method 1's
+weights. `mode="own"`, the default, differs in what trials showed to matter: differences s' - s are regressed, the value
+has finer features than the dynamics, values and rewards are clipped to what the rewards seen so far allow, the reward
+of an end has a belief of its own, and each model keeps its own Q (`values="joint"`).
 
 The planner knows the environment's termination function where there is one; `ending="learned"` forgets it.
 """
@@ -41,8 +41,8 @@ class Config:
         dynamics: what is regressed, the `difference` s' - s (own) or s' itself, `direct` (paper).
         dynamics_features: own: constant, the state and, up to two dimensions, 4 x 4 radial basis functions; paper: the
             ten printed functions in two dimensions, the state alone in others.
-        value_features: own: constant and 9 x 9 radial basis functions, or from three dimensions on polynomials of
-            degree four, from five on of degree two; paper: as for the dynamics.
+        value_features: own: constant and 9 x 9 radial basis functions, or from three dimensions on all products of up
+            to two coordinates; paper: as for the dynamics.
         reward_features: own: constant and the state; paper: as for the dynamics.
         clip: whether values and rewards are clipped to what the rewards seen so far allow (own).
         split_rewards: whether the reward of an end has a belief of its own (own).
@@ -53,7 +53,8 @@ class Config:
             visited, could be the first of an episode, or are spread over the box.
         final: psi_H; `zero`, or `previous`: the mean values of the last plan.
         ending: `known` or `learned`; by default known where the environment tells.
-        span: what `sigma_fraction` is a fraction of: (r_max - r_min) / (1 - discount), `paper`, or the range that values
+        span: what `sigma_fraction` is a fraction of: (r_max - r_min) / (1 - discount), `paper`, or the range that
+        values
             can have, `possible`.
     """
 
@@ -77,7 +78,7 @@ class Config:
     ridge: float = 0.01
     samples: int = 50
     utility_samples: int = 10
-    utility_states: int = 50
+    utility_states: int = 20
     sigma_fraction: float = 0.01
     span: str = "paper"
     optimism: float = 1.0
@@ -160,7 +161,7 @@ def value_map(config: Config, dimension: int) -> Features:
     elif config.mode == "paper":
         text = "constant+paper" if dimension == 2 else "raw"
     else:
-        text = "constant+rbf:9" if dimension <= 2 else f"constant+poly:{4 if dimension <= 4 else 2}"
+        text = "constant+rbf:9" if dimension <= 2 else "constant+poly:2"
     return parse(text, dimension)
 
 

@@ -49,9 +49,7 @@ def describe(bounds: Float[Array, "2 D"], state: Float[Array, "D"]) -> Float[Arr
     return jnp.concatenate([jnp.ones(1, unit.dtype), unit, unit**2])
 
 
-def fit(
-    ends: Ends, others: Float[Array, "M D"], known: Int[Array, ""], bounds: Float[Array, "2 D"]
-) -> Boundary:
+def fit(ends: Ends, others: Float[Array, "M D"], known: Int[Array, ""], bounds: Float[Array, "2 D"]) -> Boundary:
     """The most probable weights, by Newton's method; `known` says how many of `others` are real.
 
     Without a single end nothing is taken for one.

@@ -46,6 +46,16 @@ PAPER_PRIOR = Prior()
 OWN_PRIOR = Prior(reward_precision=1.0, reward_rate=0.005)
 
 
+PRIORS = {"paper": PAPER_PRIOR, "own": OWN_PRIOR}
+
+
+def named_prior(name: str) -> Prior:
+    """The prior called `name`."""
+    if name not in PRIORS:
+        raise UserError(f"There is no prior '{name}' for continuous states; choose one of {', '.join(PRIORS)}.")
+    return PRIORS[name]
+
+
 class LinearBelief(NamedTuple):
     """One regression of each kind for every action, one for what ends pay, and the box that features refer to."""
 
@@ -111,6 +121,7 @@ def _update_row(beliefs: Regression, row, x, y, condition) -> Regression:
 def sample(key: Key[Array, ""], belief: LinearBelief) -> LinearGaussianMDP:
     """One model from the posterior. Its rewards are draws of the mean reward."""
     transition_key, reward_key, end_key = jax.random.split(key, 3)
+
     def draw(one_key, beliefs, size):
         keys = jax.random.split(one_key, beliefs.degrees.shape[0])
         return jax.vmap(lambda own, regression: matrix_normal.sample(own, regression, size))(keys, beliefs)

@@ -22,6 +22,7 @@ from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Key
 
 from bellief.beliefs.gamma import sample_log_gamma
+from bellief.roots import rotate_in
 
 
 class Regression(NamedTuple):
@@ -68,21 +69,6 @@ def update_batch(belief: Regression, x: Float[Array, "n F"], y: Float[Array, "n 
     return Regression(signs[:, None] * root, belief.degrees + x.shape[0])
 
 
-def rotate_in(root: Float[Array, "n n"], row: Float[Array, "n"]) -> Float[Array, "n n"]:
-    """The root of root^T root + row row^T, by one Givens rotation for each diagonal entry."""
-    size = row.shape[0]
-
-    def rotate(index, carry):
-        root, row = carry
-        pivot, entry = root[index, index], row[index]
-        length = jnp.sqrt(pivot**2 + entry**2)
-        cosine, sine = pivot / length, entry / length
-        above = root[index]
-        return root.at[index].set(cosine * above + sine * row), cosine * row - sine * above
-
-    return jax.lax.fori_loop(0, size, rotate, (root, row), unroll=4)[0]
-
-
 def moments(belief: Regression, features: int) -> Moments:
     """The usual parameters; the first `features` columns of the root belong to x."""
     root = belief.root
@@ -116,9 +102,7 @@ def sample(key: Key[Array, ""], belief: Regression, features: int) -> Line:
     return Line(given.mean + solve_triangular(given.precision_root, normals @ noise_root), noise_root)
 
 
-def log_predictive(
-    belief: Regression, x: Float[Array, "F"], y: Float[Array, "D"]
-) -> Float[Array, ""]:
+def log_predictive(belief: Regression, x: Float[Array, "F"], y: Float[Array, "D"]) -> Float[Array, ""]:
     """Log density of the next output at `x`: a multivariate Student t with nu - D + 1 degrees of freedom."""
     features, outputs = x.shape[0], y.shape[0]
     given = moments(belief, features)
@@ -137,9 +121,7 @@ def log_predictive(
     )
 
 
-def log_density(
-    belief: Regression, weights: Float[Array, "F D"], covariance: Float[Array, "D D"]
-) -> Float[Array, ""]:
+def log_density(belief: Regression, weights: Float[Array, "F D"], covariance: Float[Array, "D D"]) -> Float[Array, ""]:
     """Log of the joint density of W and Sigma."""
     features, outputs = weights.shape
     given = moments(belief, features)

@@ -1,7 +1,8 @@
 """InvertedPendulum: keep a pole upright by pushing its cart left, not at all, or right (Lagoudakis and Parr 2003).
 
-The force u in {-50, 0, 50} N carries noise, uniform in [-10, 10], and is held for 0.1 s. Falling past a right angle pays
--1 and ends the episode, every other step pays 0; after 3,000 steps the pole counts as balanced and is put up again.
+The force u in {-50, 0, 50} N carries noise, uniform in [-10, 10], and is held for 0.1 s. Falling past a right angle
+pays -1 and ends the episode, every other step pays 0; after 3,000 steps the pole counts as balanced and is put up
+again.
 
 Ours: published programs differ in the integrator; we take a Runge-Kutta step of fourth order. Episodes begin within
 0.05 of (0, 0), uniformly.
@@ -23,9 +24,7 @@ TIME_LIMIT = 3000
 FASTEST = 5.0  # angular velocities beyond this are hardly ever survived
 
 
-def acceleration(
-    angle: Float[Array, ""], velocity: Float[Array, ""], force: Float[Array, ""]
-) -> Float[Array, ""]:
+def acceleration(angle: Float[Array, ""], velocity: Float[Array, ""], force: Float[Array, ""]) -> Float[Array, ""]:
     """Angular acceleration of the pole."""
     share = 1 / (POLE_MASS + CART_MASS)
     pole = share * POLE_MASS * LENGTH

@@ -22,7 +22,7 @@ _FIRST_STATE = 2**31 - 1
 
 
 class Survival(NamedTuple):
-    """Episodes of every run up to a step: number over, number ended, their total length, smoothed length of the last."""
+    """Episodes of every run up to a step: how many over, how many ended, total length, smoothed length of the last."""
 
     step: int
     episodes: Int[np.ndarray, "runs"]
@@ -145,7 +145,7 @@ def run_chunk(
     spaces = environment.spaces
     runs = _begin(keys, constants, agent=agent, config=config, spaces=spaces, environment=environment)
     width = len(keys.agent)
-    total = Earned(*(np.zeros(width, np.float64 if name == "reward" else np.int64) for name in Earned._fields))
+    reward, counts = np.zeros(width), np.zeros((3, width), np.int64)
     done = 0
     plans, readings = set(plan_steps), set(reading_steps)
     for event in sorted({step - 1 for step in plans} | readings):
@@ -154,13 +154,15 @@ def run_chunk(
             runs, earned = _advance(
                 keys, constants, *span, rate, runs, agent=agent, config=config, environment=environment
             )
-            total = Earned(*(one + np.asarray(two, one.dtype) for one, two in zip(total, earned, strict=True)))
+            # Float32 sums stay short: a segment at a time, added up here in float64.
+            reward = reward + np.asarray(earned.reward, np.float64)
+            counts = counts + np.stack([np.asarray(part) for part in earned[1:]])
             done = event
         if event in readings:
             weight = 1 - (1 - float(rate)) ** event
-            yield Reading(event, total.reward, np.asarray(runs.recent, dtype=np.float64) / weight)
+            yield Reading(event, reward, np.asarray(runs.recent, dtype=np.float64) / weight)
             smoothed = np.asarray(runs.recent_length, dtype=np.float64) / weight
-            yield Survival(event, total.episodes, total.falls, total.length, smoothed)
+            yield Survival(event, counts[0], counts[1], counts[2], smoothed)
         if event + 1 in plans and event < max(readings):
             runs, info = _plan(keys, np.int32(event + 1), runs, agent=agent, config=config, spaces=spaces)
             yield Plan(event + 1, info)

@@ -3,9 +3,9 @@
 Values are fitted at states drawn from q, the same in every step, and every model says once where each action would lead
 from there. A step then needs two contractions and one ridge regression.
 
-Two value beliefs. `by_gaussian` is the paper's: one Gaussian over the weights of Q for all models, redrawn in every step
-and tied to the models by Method 1's weights. `by_joint` (ours) keeps Q with the model it came from, as in the discrete
-case: given its model psi_i is a point, so nothing is redrawn and no weights are needed.
+Two value beliefs. `by_gaussian` is the paper's: one Gaussian over the weights of Q for all models, redrawn in every
+step and tied to the models by Method 1's weights. `by_joint` (ours) keeps Q with the model it came from, as in the
+discrete case: given its model psi_i is a point, so nothing is redrawn and no weights are needed.
 """
 
 from collections.abc import Callable
@@ -168,9 +168,9 @@ def by_gaussian(
 ) -> tuple[LinearValue, Diagnostics]:
     """Algorithm 3 with fitted Q-iteration and Method 1's weights.
 
-    State n belongs to value sample n modulo `samples`. Utilities (the paper's third formula) are compared with values in
-    the first `utility_states` states, which are draws from q like all others. Weights are computed as logarithms, and
-    neither redrawn nor is sigma doubled: logarithms do not fail.
+    State n belongs to value sample n modulo `samples`. Utilities (the paper's third formula) are compared with values
+    in the first `utility_states` states, which are draws from q like all others. Weights are computed as logarithms,
+    and neither redrawn nor is sigma doubled: logarithms do not fail.
     """
     models, actions, count, size = ahead.features.shape
     owner = jnp.arange(count) % samples

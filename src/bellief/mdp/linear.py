@@ -11,9 +11,9 @@ DYNAMICS = ("direct", "difference")
 
 
 class LinearGaussianMDP(NamedTuple):
-    """One model: s' or s' - s is N(phi(s)^T W_a, T_a^T T_a), a step pays phi_r(s)^T w_a on average, an end `end_reward`.
+    """One model: s' or s' - s is N(phi(s)^T W_a, T_a^T T_a), and a step pays phi_r(s)^T w_a on average.
 
-    `bounds` is the box that features measure states against.
+    A step that ends the episode pays `end_reward`. `bounds` is the box that features measure states against.
     """
 
     transition: Float[Array, "A F D"]

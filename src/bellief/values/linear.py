@@ -2,8 +2,8 @@
 regression (its equation for omega_a).
 
 Deviation: the printed mean and covariance of psi_i(a) average over samples of a feature vector and of squared values,
-which do not fit together; we take the posterior of the weighted ridge, N(omega_a, sigma_a^2 (Phi^T W Phi + lambda I)^-1)
-with sigma_a^2 the weighted mean squared residual.
+which do not fit together; we take the posterior of the weighted ridge, N(omega_a, sigma_a^2 (Phi^T W Phi + lambda
+I)^-1) with sigma_a^2 the weighted mean squared residual.
 """
 
 from typing import NamedTuple
@@ -18,7 +18,8 @@ from jaxtyping import Array, Float, Key
 class Design(NamedTuple):
     """Features of the states that values are fitted at, and the lower root of Phi^T Phi + lambda I.
 
-    The weights of Method 1 sum to one over the models for each state, so that this matrix is the same whatever they are.
+    The weights of Method 1 sum to one over the models for each state, so that this matrix is the same whatever they
+    are.
     """
 
     features: Float[Array, "N F"]
@@ -38,9 +39,7 @@ def make_design(features: Float[Array, "N F"], ridge: float) -> Design:
     size = features.shape[1]
     # Rounding of float32 sums may exceed a small ridge; without this a Cholesky root of nearly equal features fails.
     safe = jnp.maximum(ridge, 1e-6 * jnp.max(jnp.sum(features**2, axis=0)))
-    return Design(
-        features, jnp.linalg.cholesky(features.T @ features + safe * jnp.eye(size, dtype=features.dtype))
-    )
+    return Design(features, jnp.linalg.cholesky(features.T @ features + safe * jnp.eye(size, dtype=features.dtype)))
 
 
 def solve(design: Design, targets: Float[Array, "*rows N"]) -> Float[Array, "*rows F"]:
