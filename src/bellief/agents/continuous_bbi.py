@@ -245,7 +245,8 @@ def prepare(key: Key[Array, ""], config: Config, spaces: BoxSpaces, state: State
     models = jax.vmap(lambda one: linear.sample(one, state.belief))(jax.random.split(model_key, config.mdps))
     states = draw_states(state_key, config, spaces, state.memory, bounds, ends)
     normals = jax.random.normal(noise_key, states.shape, states.dtype)
-    ahead = continuous.look_ahead(form, models, states, normals, ends, features, bounds)
+    following = continuous.next_states(form, models, states, normals)
+    ahead = continuous.look_ahead(form, models, states, following, ends, features, bounds)
     design = linear_values.make_design(jax.vmap(lambda one: features(one, bounds))(states), config.ridge)
     span = memories.reward_range(state.memory, spaces)
     if not config.own(config.split_rewards):

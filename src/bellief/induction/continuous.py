@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Key
 
 from bellief.features import Features
 from bellief.induction import weights as mdp_weights
@@ -52,31 +52,48 @@ class Diagnostics(NamedTuple):
     effective_sample_size: Float[Array, "H"]
 
 
+def next_states(
+    form: Form, models: LinearGaussianMDP, states: Float[Array, "N D"], normals: Float[Array, "N D"]
+) -> Float[Array, "J A N D"]:
+    """Where every model leads. A state has one noise for all models and actions: their differences matter."""
+    actions = jnp.arange(models.reward.shape[1])
+
+    def one(model, action, state, normal):
+        return linear_mdp.next_state(form, model, state, action, normal)
+
+    return _over_all(one)(models, actions, states, normals)
+
+
+def _over_all(function):
+    """Over models, actions and states; the last two arguments belong to states."""
+    over_states = jax.vmap(function, in_axes=(None, None, 0, 0))
+    over_actions = jax.vmap(over_states, in_axes=(None, 0, None, None))
+    return jax.vmap(over_actions, in_axes=(0, None, None, None))
+
+
+def over_states(function, states: Float[Array, "*batch D"]):
+    """A function of one state, applied to all."""
+    flat = jax.vmap(function)(states.reshape(-1, states.shape[-1]))
+    return jax.tree.map(lambda leaf: leaf.reshape(*states.shape[:-1], *leaf.shape[1:]), flat)
+
+
 def look_ahead(
     form: Form,
     models: LinearGaussianMDP,
     states: Float[Array, "N D"],
-    normals: Float[Array, "N D"],
+    following: Float[Array, "J A N D"],
     end_probability: Callable[[Float[Array, "D"]], Float[Array, ""]],
     features: Features,
     bounds: Float[Array, "2 D"],
 ) -> LookAhead:
-    """Ask all models. The noise of a state is the same for all models and actions: their differences matter."""
+    """Describe where the models lead to, and what they say of the rewards on the way."""
     actions = jnp.arange(models.reward.shape[1])
 
-    def one(model, action, state, normal):
-        following = linear_mdp.next_state(form, model, state, action, normal)
-        return (
-            features(following, bounds),
-            linear_mdp.mean_reward(form, model, state, action),
-            end_probability(following),
-        )
+    def reward(model, action, state, _):
+        return linear_mdp.mean_reward(form, model, state, action)
 
-    over_states = jax.vmap(one, in_axes=(None, None, 0, 0))
-    over_actions = jax.vmap(over_states, in_axes=(None, 0, None, None))
-    over_models = jax.vmap(over_actions, in_axes=(0, None, None, None))
-    described, reward, end = over_models(models, actions, states, normals)
-    return LookAhead(described, reward, end, models.end_reward)
+    described, end = over_states(lambda one: (features(one, bounds), end_probability(one)), following)
+    return LookAhead(described, _over_all(reward)(models, actions, states, states), end, models.end_reward)
 
 
 def limit_rewards(ahead: LookAhead, limits: RewardRange) -> LookAhead:
@@ -192,8 +209,8 @@ def by_gaussian(
             later = jnp.clip(later, *span)
             span = _next_range(limits, discount, span)
         fitted = linear.fit(design, _back_up(*ahead[1:], discount, later), weight[:, owner])
-        taken = jnp.argmax(follow(near_columns, fitted.mean[None]), axis=0)
-        utilities = _utilities(ahead, discount, taken, near, draws[:utility_samples], there)
+        taken = follow(near_columns, fitted.mean[None])
+        utilities = _utilities(ahead, discount, taken, draws[:utility_samples], there)
         return (fitted, utilities, span, jnp.array(False)), jnp.mean(mdp_weights.effective_sample_size(weight))
 
     first = (
@@ -209,16 +226,17 @@ def by_gaussian(
 def _utilities(
     ahead: LookAhead,
     discount: float,
-    taken: Int[Array, "M"],
-    near: Int[Array, "M"],
+    taken: Float[Array, "A M"],
     draws: Float[Array, "L A F"],
     there: Float[Array, "J A A N"],
 ) -> Float[Array, "J L M"]:
     """u_j(s) = r_j(s, pi) + discount * V(s'), V from the next step's belief (the paper's third rollout formula)."""
-    policy = there[:, :, taken, near]
-    values = jnp.einsum("jmf,laf,jam->jlm", ahead.features[:, taken, near], draws, policy)
-    reward, end = ahead.reward[:, None, taken, near], ahead.end[:, None, taken, near]
-    return _back_up(reward, end, ahead.end_reward, discount, values)
+    count = taken.shape[1]
+    near = jax.tree.map(lambda leaf: leaf[:, None, :, :count], (ahead.reward, ahead.end))
+    q_values = jnp.einsum("jamf,lbf->jlbam", ahead.features[:, :, :count], draws)
+    values = jnp.sum(q_values * there[:, None, :, :, :count], axis=2)
+    end_reward = None if ahead.end_reward is None else ahead.end_reward[:, None]
+    return jnp.sum(taken * _back_up(*near, end_reward, discount, values), axis=2)
 
 
 def roll_out(
