@@ -2,11 +2,11 @@
 
     python benchmarks/continuous.py --env pendulum --agents bbi bbi:mode=paper gptd vdqn psrl --runs 10 --out DIR
     python benchmarks/continuous.py --env pendulum --agents bbi --first 0 --runs 2 --out DIR    # a part of it
-    python benchmarks/continuous.py --report DIR --write docs/results
+    python benchmarks/continuous_report.py DIR
 
-Writes one JSON line per environment, agent and run to DIR/continuous-ENV-AGENT-FIRST.jsonl; runs that are there are not
-run again, so several processes may each do a part. Run n of every agent meets the same luck and, in LinearModel, member
-n of the family. `--report` gathers the lines into a table.
+Writes one JSON line per environment, agent and run to DIR/continuous-ENV-AGENT-FIRST.jsonl; runs that are there are
+not run again, so several processes may each do a part. Run n of every agent meets the same luck and, in LinearModel,
+member n of the family.
 """
 
 import argparse
