@@ -26,6 +26,11 @@ def by_agent(lines: list[dict], env: str) -> dict[str, list[dict]]:
     return {name: sorted(own, key=lambda line: line["run"]) for name, own in found.items() if own}
 
 
+def falls_between(line: dict, first: int, last: int) -> int:
+    """Episodes that ended (were not cut) between two steps."""
+    return line["counted"][str(last)][1] - (line["counted"][str(first)][1] if first else 0)
+
+
 def tables(env: str, agents: dict[str, list[dict]]) -> list[str]:
     """Steps survived by span, and what the first agent has over the others, run by run."""
     spans = [span for span in SPANS[env] if all(str(span[1]) in own[0]["counted"] for own in agents.values())]
@@ -42,6 +47,11 @@ def tables(env: str, agents: dict[str, list[dict]]) -> list[str]:
             cells.append(f"{np.mean(values):,.0f} ({low:,.0f} to {high:,.0f})")
         falls = [line["counted"][str(line["steps"])][1] for line in own]
         out.append(f"| {NAMES[name]} | {len(own)} | {' | '.join(cells)} | {np.median(falls):g} ({max(falls)}) |")
+    out += ["", "Falls in each span, mean over runs:", "", f"| agent | {' | '.join(names)} |"]
+    out += ["|---|" + "---|" * len(spans)]
+    for name, own in agents.items():
+        cells = [f"{np.mean([falls_between(line, *span) for line in own]):,.1f}" for span in spans]
+        out.append(f"| {NAMES[name]} | {' | '.join(cells)} |")
     first = next(iter(agents))
     base = {line["run"]: line for line in agents[first]}
     out += ["", f"{NAMES[first]} less the others, paired over runs, with 95% bootstrap interval:", ""]

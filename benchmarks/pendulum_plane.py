@@ -2,8 +2,8 @@
 
     python benchmarks/pendulum_plane.py
 
-Actions are taken at random, so that the data cover the plane (an agent that balances sees little of it). At each mark BBI
-plans in our mode with 40 models, and we look at the plan's values under every model, V_j(s) = Q_j(s, pi(s)).
+Actions are taken at random, so that the data cover the plane (an agent that balances sees little of it). At each mark
+BBI plans in our mode with 40 models, and we look at the plan's values under every model, V_j(s) = Q_j(s, pi(s)).
 """
 
 import argparse

@@ -232,11 +232,11 @@ def _utilities(
 ) -> Float[Array, "J L M"]:
     """u_j(s) = r_j(s, pi) + discount * V(s'), V from the next step's belief (the paper's third rollout formula)."""
     count = taken.shape[1]
-    near = jax.tree.map(lambda leaf: leaf[:, None, :, :count], (ahead.reward, ahead.end))
+    reward, end = ahead.reward[:, None, :, :count], ahead.end[:, None, :, :count]
     q_values = jnp.einsum("jamf,lbf->jlbam", ahead.features[:, :, :count], draws)
     values = jnp.sum(q_values * there[:, None, :, :, :count], axis=2)
     end_reward = None if ahead.end_reward is None else ahead.end_reward[:, None]
-    return jnp.sum(taken * _back_up(*near, end_reward, discount, values), axis=2)
+    return jnp.sum(taken * _back_up(reward, end, end_reward, discount, values), axis=2)
 
 
 def roll_out(
