@@ -75,6 +75,7 @@ def step(constants: Constants, state: Float[Array, "D"], action: Int[Array, ""],
     return Outcome(following, reward, left)
 
 
+@functools.cache  # the same object each time, so that loops compile for it once
 def linear_model(member_number: int | None = None, noise: float = 0.05) -> BoxEnvironment:
     """The family, run n meeting member n, or one member of it for all runs."""
     if member_number is not None:

@@ -8,6 +8,7 @@ Ours: published programs differ in the integrator; we take a Runge-Kutta step of
 0.05 of (0, 0), uniformly.
 """
 
+import functools
 from dataclasses import dataclass
 
 import jax.numpy as jnp
@@ -65,6 +66,7 @@ def step(constants: tuple, state: Float[Array, "2"], action: Int[Array, ""], luc
     return Outcome(following, jnp.where(fell, -1.0, 0.0).astype(state.dtype), fell)
 
 
+@functools.cache  # the same object each time, so that loops compile for it once
 def pendulum() -> BoxEnvironment:
     """The environment; it has no parameters."""
     return BoxEnvironment(
