@@ -4,6 +4,7 @@ python benchmarks/continuous_report.py DIR --write docs/results
 """
 
 import argparse
+import csv
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,7 @@ def falls_between(line: dict, first: int, last: int) -> int:
 
 
 def tables(env: str, agents: dict[str, list[dict]]) -> list[str]:
-    """Steps survived by span, and what the first agent has over the others, run by run."""
+    """Steps survived and falls by span, and what the first agent has over the others, run by run."""
     spans = [span for span in SPANS[env] if all(str(span[1]) in own[0]["counted"] for own in agents.values())]
     names = [f"steps {first:,} to {last:,}" for first, last in spans]
     out = [
@@ -52,17 +53,24 @@ def tables(env: str, agents: dict[str, list[dict]]) -> list[str]:
     for name, own in agents.items():
         cells = [f"{np.mean([falls_between(line, *span) for line in own]):,.1f}" for span in spans]
         out.append(f"| {NAMES[name]} | {' | '.join(cells)} |")
+    for title, count in (("steps survived", survived), ("falls", falls_between)):
+        out += ["", *paired(title, count, agents, spans, names)]
+    return out
+
+
+def paired(title: str, count, agents: dict[str, list[dict]], spans: list, names: list[str]) -> list[str]:
+    """What the first agent has more than the others, run by run."""
     first = next(iter(agents))
     base = {line["run"]: line for line in agents[first]}
-    out += ["", f"{NAMES[first]} less the others, paired over runs, with 95% bootstrap interval:", ""]
+    out = [f"{NAMES[first]} less the others, {title}, paired over runs, with 95% bootstrap interval:", ""]
     out += [f"| less | runs | {' | '.join(names)} |", "|---|---|" + "---|" * len(spans)]
     for name, own in list(agents.items())[1:]:
         shared = [line for line in own if line["run"] in base]
         cells = []
         for span in spans:
-            ours = np.array([survived(base[line["run"]], *span) for line in shared])
-            gap = statistics.paired_difference(ours, np.array([survived(line, *span) for line in shared]))
-            cells.append(f"{gap.value:+,.0f} [{gap.low:+,.0f}, {gap.high:+,.0f}]")
+            ours = np.array([count(base[line["run"]], *span) for line in shared], dtype=float)
+            gap = statistics.paired_difference(ours, np.array([count(line, *span) for line in shared], dtype=float))
+            cells.append(f"{gap.value:+,.4g} [{gap.low:+,.4g}, {gap.high:+,.4g}]")
         out.append(f"| {NAMES[name]} | {len(shared)} | {' | '.join(cells)} |")
     return out
 
@@ -79,6 +87,16 @@ def picture(env: str, agents: dict[str, list[dict]], path: Path) -> None:
     path.write_bytes(style.to_bytes(axes.figure, "png"))
 
 
+def write_table(lines: list[dict], path: Path) -> None:
+    """Every run's episodes over, falls and total length of the episodes up to each mark."""
+    with path.open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["env", "agent", "run", "step", "episodes", "falls", "length"])
+        for line in lines:
+            for mark, counts in sorted(line["counted"].items(), key=lambda item: int(item[0])):
+                table.writerow([line["env"], line["agent"], line["run"], mark, *counts])
+
+
 def main() -> None:
     """Print the tables, and draw."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -86,6 +104,7 @@ def main() -> None:
     parser.add_argument("--write", type=Path, default=Path("docs/results"))
     options = parser.parse_args()
     lines = read(options.folder)
+    write_table(lines, options.write / "continuous.csv")
     for env in SPANS:
         agents = by_agent(lines, env)
         if agents:
