@@ -90,7 +90,7 @@ def picture(env: str, agents: dict[str, list[dict]], path: Path) -> None:
 def write_table(lines: list[dict], path: Path) -> None:
     """Every run's episodes over, falls and total length of the episodes up to each mark."""
     with path.open("w", newline="") as file:
-        table = csv.writer(file)
+        table = csv.writer(file, lineterminator="\n")
         table.writerow(["env", "agent", "run", "step", "episodes", "falls", "length"])
         for line in lines:
             for mark, counts in sorted(line["counted"].items(), key=lambda item: int(item[0])):
