@@ -66,7 +66,7 @@ class Identity:
 
 @dataclasses.dataclass(frozen=True)
 class RadialBasis:
-    """exp(-|s - c|^2 / (2 w^2)) around given centres, with one width for each dimension.
+    """`exp(-|s - c|^2 / (2 w^2))` around given centres, with one width for each dimension.
 
     The defaults are the paper's nine for the pendulum (Lagoudakis and Parr's), which know nothing of bounds.
     """

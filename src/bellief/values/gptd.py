@@ -192,7 +192,7 @@ def predict_process(kernel: Kernel, posterior: Process, x: Float[Array, "*x"]) -
 
 
 def gaussian_kernel(width: Float[Array, "D"], scale: float = 1.0) -> Kernel:
-    """scale^2 exp(-|x - y|^2 / (2 width^2)), dimension by dimension."""
+    """`scale^2 exp(-|x - y|^2 / (2 width^2))`, dimension by dimension."""
 
     def kernel(x, y):
         return scale**2 * jnp.exp(-0.5 * jnp.sum(((x - y) / width) ** 2))
