@@ -19,10 +19,15 @@ AGENT_GROUP = "bellief.agents"
 AGENT_PARTS = ("Config", "init", "plan", "act", "update", "policy")
 
 
+DISCRETE, CONTINUOUS = "discrete", "continuous"
+BOTH = (DISCRETE, CONTINUOUS)
+
+
 class Entry(NamedTuple):
     """A name, where it lives (`module:attribute`, or `module` alone) and one line that says what it is.
 
-    `package` is the other package that an agent comes from, `refusal` the reason why it cannot be had.
+    `package` is the other package that an agent comes from, `refusal` the reason why it cannot be had. `kinds` says
+    which states it is for; an agent for both kinds has its part for continuous states at `continuous`.
     """
 
     name: str
@@ -30,12 +35,27 @@ class Entry(NamedTuple):
     summary: str
     package: str | None = None
     refusal: str | None = None
+    kinds: tuple[str, ...] = (DISCRETE,)
+    continuous: str | None = None
 
     def load(self) -> Any:
         """Import and return what the entry points to."""
         if self.refusal is not None:
             raise UserError(self.refusal)
         return self._import() if self.package is None else self._import_from_elsewhere(self.package)
+
+    def load_for(self, kind: str, environment: str) -> Any:
+        """The agent for states of a kind; `UserError` if it has none for an environment's."""
+        if kind not in self.kinds:
+            able = ", ".join(name for name, entry in AGENTS.items() if kind in entry.kinds)
+            advice = ", or cut the states into bins (--bins)" if kind == CONTINUOUS and "-v" in environment else ""
+            raise UserError(
+                f"Agent '{self.name}' is for {self.kinds[0]} states and those of '{environment}' are {kind}: "
+                f"choose one of {able}{advice}."
+            )
+        if kind == CONTINUOUS and self.continuous is not None:
+            return self._replace(target=self.continuous).load()
+        return self.load()
 
     def _import(self) -> Any:
         module, _, attribute = self.target.partition(":")
@@ -115,17 +135,48 @@ ENVIRONMENTS = {
         Entry("lavalake", "bellief.envs.lava_lake:lava_lake", "5x7 grid: a short way past lava, a long way around it"),
         Entry("lavalake10", "bellief.envs.lava_lake:lava_lake_10", "10x10 grid of the same kind (our layout)"),
         Entry("maze", "bellief.envs.maze:maze", "33 cells, three flags to collect: 264 states"),
+        Entry(
+            "pendulum",
+            "bellief.envs.pendulum:pendulum",
+            "balance a pole by pushing its cart; 3 actions, 3,000 steps are a success",
+            kinds=(CONTINUOUS,),
+        ),
+        Entry(
+            "linear-model",
+            "bellief.envs.linear_model:linear_model",
+            "stay inside a ball in 4 dimensions by choosing one of 11 matrices; run n meets member n of a family",
+            kinds=(CONTINUOUS,),
+        ),
     )
 }
 
 AGENTS = Agents(
     (
-        Entry("bbi", "bellief.agents.bbi", "Bayesian Backwards Induction, the paper's Algorithm 3"),
-        Entry("psrl", "bellief.agents.psrl", "posterior sampling: solve one sampled MDP"),
+        Entry(
+            "bbi",
+            "bellief.agents.bbi",
+            "Bayesian Backwards Induction, the paper's Algorithm 3",
+            kinds=BOTH,
+            continuous="bellief.agents.continuous_bbi",
+        ),
+        Entry(
+            "psrl",
+            "bellief.agents.psrl",
+            "posterior sampling: solve one sampled MDP",
+            kinds=BOTH,
+            continuous="bellief.agents.continuous_psrl",
+        ),
         Entry("mmbi", "bellief.agents.mmbi", "multi-MDP backwards induction: one policy for ten sampled MDPs"),
         Entry("bss", "bellief.agents.bss", "Bayesian sparse sampling: a small belief tree at every step"),
         Entry("bql", "bellief.agents.bql", "Bayesian Q-learning: NormalGamma beliefs about returns"),
-        Entry("vdqn", "bellief.agents.vdqn", "variational deep Q-network"),
+        Entry(
+            "vdqn",
+            "bellief.agents.vdqn",
+            "variational deep Q-network",
+            kinds=BOTH,
+            continuous="bellief.agents.continuous_vdqn",
+        ),
+        Entry("gptd", "bellief.agents.gptd", "Gaussian-process temporal differences", kinds=(CONTINUOUS,)),
         Entry("q-learning", "bellief.agents.q_learning", "epsilon-greedy Q-learning, the floor of a comparison"),
         Entry("oracle", "bellief.agents.oracle", "the optimal policy of the true model, the ceiling of a comparison"),
     )
@@ -162,6 +213,8 @@ GYMNASIUM_IDS = {
     "LavaLake10-v0": "lavalake10",
     "Maze-v0": "maze",
 }
+# Not InvertedPendulum-v0: Gymnasium has another environment of that name.
+BOX_GYMNASIUM_IDS = {"BelliefPendulum-v0": "pendulum", "LinearModel-v0": "linear-model"}
 
 
 def register_with_gymnasium() -> None:
@@ -170,8 +223,9 @@ def register_with_gymnasium() -> None:
         import gymnasium
     except ImportError:  # a machine that only computes need not have it
         return
-    for identifier, name in GYMNASIUM_IDS.items():
+    for identifier, name in (GYMNASIUM_IDS | BOX_GYMNASIUM_IDS).items():
+        kind = "Box" if identifier in BOX_GYMNASIUM_IDS else "Tabular"
         if identifier not in gymnasium.registry:
             gymnasium.register(
-                id=identifier, entry_point="bellief.envs.gymnasium:TabularGymnasiumEnv", kwargs={"name": name}
+                id=identifier, entry_point=f"bellief.envs.gymnasium:{kind}GymnasiumEnv", kwargs={"name": name}
             )

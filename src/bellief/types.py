@@ -7,20 +7,22 @@ Axis names used in shape annotations, always in this order:
 - `K`: value samples (the paper's N_V)
 - `L`: utility samples per sampled MDP and state
 - `S`, `A`: states and actions; `O`: outcomes of a state-action pair
+- `N`: states that a continuous problem is looked at in; `D`: dimensions of such a state; `F`: features
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from jaxtyping import Array, Bool, Float, Int
 
 
 class Transition(NamedTuple):
-    """One observed step; every field may carry leading batch axes."""
+    """One observed step; every field may carry leading batch axes. In a continuous problem states are vectors."""
 
-    state: Int[Array, "*batch"]
+    state: Int[Array, "*batch"] | Float[Array, "*batch D"]
     action: Int[Array, "*batch"]
     reward: Float[Array, "*batch"]
-    next_state: Int[Array, "*batch"]
+    next_state: Int[Array, "*batch"] | Float[Array, "*batch D"]
     terminated: Bool[Array, "*batch"]
 
 
@@ -40,3 +42,23 @@ class Spaces(NamedTuple):
     reward_low: float | None
     reward_high: float | None
     support: int | None = None
+
+
+class BoxSpaces(NamedTuple):
+    """What an agent is told about a continuous environment before it starts; hashable, hence static under jit.
+
+    `low` and `high` bound each dimension, None where nobody knows. `termination` says of a single state whether it ends
+    an episode; where it is None the end is learned from data, if `terminates`. `start_low` and `start_high` bound the
+    states that episodes begin in. Rewards are bounded as in `Spaces`.
+    """
+
+    dimension: int
+    actions: int
+    low: tuple[float | None, ...]
+    high: tuple[float | None, ...]
+    terminates: bool
+    reward_low: float | None
+    reward_high: float | None
+    termination: Callable[[Float[Array, "D"]], Bool[Array, ""]] | None = None
+    start_low: tuple[float, ...] | None = None
+    start_high: tuple[float, ...] | None = None

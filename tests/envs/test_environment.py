@@ -11,11 +11,11 @@ from bellief.envs import Environment, make
 from bellief.envs.base import single_start
 from bellief.envs.nchain import ChainView
 from bellief.mdp.tabular import make_outcomes
-from bellief.registry import ENVIRONMENTS
+from bellief.registry import DISCRETE, ENVIRONMENTS
 from bellief.types import Spaces
 
 
-@pytest.fixture(params=sorted(ENVIRONMENTS))
+@pytest.fixture(params=sorted(name for name, entry in ENVIRONMENTS.items() if DISCRETE in entry.kinds))
 def environment(request):
     return make(request.param)
 

@@ -22,7 +22,7 @@ import numpy as np
 from bellief.errors import UserError
 from bellief.files import write_whole
 from bellief.registry import AGENTS, find
-from bellief.types import Spaces
+from bellief.types import BoxSpaces, Spaces
 
 FORMAT = 1
 _KIND = "bellief agent"
@@ -50,6 +50,8 @@ def save_agent(path: str | Path, agent: Any, config: Any, spaces: Spaces, state:
         state: what it has learned, of a single run.
     """
     name = agent if isinstance(agent, str) else _own_name(agent)
+    if isinstance(spaces, BoxSpaces):
+        raise UserError(f"Agent '{name}' learned in continuous states, and only agents for tables can be saved so far.")
     module = find(AGENTS, "agent", agent).load() if isinstance(agent, str) else agent
     leaves = named_leaves(state)
     check_fit(_template(module, config, spaces), leaves, f"The state does not belong to agent '{name}' in this")

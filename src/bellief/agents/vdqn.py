@@ -112,8 +112,13 @@ def _adam(config: Config) -> optax.GradientTransformation:
 
 def init(key: Key[Array, ""], config: Config, spaces: Spaces) -> State:
     """Means uniform within one over the root of a layer's inputs, equal spreads, an empty buffer."""
+    return begin(key, config, spaces.states, spaces.actions, jnp.zeros(config.buffer, jnp.int32))
+
+
+def begin(key: Key[Array, ""], config: Config, size: int, actions: int, empty: Array) -> State:
+    """An untrained network with so many inputs; `empty` is the buffer's column of states."""
     weight_key, own_key = jax.random.split(key)
-    sizes = (spaces.states, *(config.width,) * config.hidden_layers, spaces.actions)
+    sizes = (size, *(config.width,) * config.hidden_layers, actions)
     mean = []
     for number, (inputs, outputs) in enumerate(itertools.pairwise(sizes)):
         reach = 1 / math.sqrt(inputs)
@@ -133,9 +138,7 @@ def init(key: Key[Array, ""], config: Config, spaces: Spaces) -> State:
         # A copy, because buffers that are handed on for reuse must not be shared.
         target=jax.tree.map(jnp.copy, weights),
         optimiser=_adam(config).init(weights),
-        replay=Transition(
-            numbers, jnp.copy(numbers), numbers.astype(jnp.float32), jnp.copy(numbers), numbers.astype(bool)
-        ),
+        replay=Transition(empty, jnp.copy(numbers), numbers.astype(jnp.float32), jnp.copy(empty), numbers.astype(bool)),
         steps=jnp.array(0, jnp.int32),
         loss=jnp.array(0, jnp.float32),
         key_data=jax.random.key_data(own_key),
@@ -238,13 +241,21 @@ def divergence(weights: Weights, prior_sd: float) -> Float[Array, ""]:
     return sum(jax.tree.leaves(jax.tree.map(of_array, weights.mean, weights.log_sd)), start=jnp.zeros(()))
 
 
-def sample_values(key: Key[Array, ""], weights: Weights, states: Int[Array, "n"]) -> Float[Array, "n A"]:
+def as_inputs(states: Int[Array, "n"] | Float[Array, "n D"], size: int) -> Float[Array, "n inputs"]:
+    """Counted states one-hot, states that are vectors as they are."""
+    return states if jnp.issubdtype(states.dtype, jnp.floating) else jax.nn.one_hot(states, size, dtype=jnp.float32)
+
+
+def sample_values(
+    key: Key[Array, ""], weights: Weights, states: Int[Array, "n"] | Float[Array, "n D"]
+) -> Float[Array, "n A"]:
     """Q values of some states, each under its own draw of all weights."""
     signal = None
     for number, (mean, log_sd) in enumerate(zip(weights.mean, weights.log_sd, strict=True)):
         variance = jax.tree.map(lambda values: jnp.exp(2 * values), log_sd)
         if signal is None:
-            inputs = squares = jax.nn.one_hot(states, mean.weight.shape[0], dtype=mean.weight.dtype)
+            inputs = as_inputs(states, mean.weight.shape[0])
+            squares = inputs**2
         else:
             inputs = jax.nn.relu(signal)
             squares = inputs**2

@@ -178,7 +178,11 @@ def list_names(
     if kind is not None and kind not in KINDS:
         raise UserError(f"There is no list of '{kind}'; choose one of {', '.join(KINDS)}.")
     listed = {
-        name: [{"name": entry.name, "summary": entry.summary} for entry in entries.values()]
+        name: [
+            {"name": entry.name, "summary": entry.summary}
+            | ({} if name == "values" else {"states": ", ".join(entry.kinds)})
+            for entry in entries.values()
+        ]
         for name, entries in KINDS.items()
         if kind in (None, name)
     }

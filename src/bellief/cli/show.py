@@ -154,10 +154,12 @@ def _interval(estimate: dict[str, float] | None) -> str:
 
 def print_entries(title: str, entries: list[dict[str, str]]) -> None:
     """Names with what they are."""
-    table = make_table(title, "what it is")
-    table.columns[1].justify = "left"
+    rest = [name for name in ("states", "summary") if any(name in entry for entry in entries)]
+    table = make_table(title, *({"states": "states", "summary": "what it is"}[name] for name in rest))
+    for column in table.columns[1:]:
+        column.justify = "left"
     for entry in entries:
-        table.add_row(entry["name"], entry["summary"])
+        table.add_row(entry["name"], *(entry[name] for name in rest))
     print_table(table)
 
 

@@ -1,5 +1,5 @@
-"""Environments of known dynamics: each is an exact table of outcomes that can be stepped, solved and drawn."""
+"""Environments of known dynamics: exact tables of outcomes, or pure functions where states are continuous."""
 
-from bellief.envs.base import Environment, make
+from bellief.envs.base import Environment, make, make_any
 
-__all__ = ["Environment", "make"]
+__all__ = ["Environment", "make", "make_any"]

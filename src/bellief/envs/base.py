@@ -13,6 +13,7 @@ from bellief.registry import ENVIRONMENTS, find
 from bellief.types import Spaces
 
 if TYPE_CHECKING:
+    from bellief.envs.box import BoxEnvironment
     from bellief.envs.grid import GridLayout
 
 
@@ -106,7 +107,15 @@ class Environment:
 
 
 def make(name: str, **parameters: Any) -> Environment:
-    """Build a registered environment by name; parameters it does not have are a `UserError`."""
+    """Build a registered environment with countable states by name; parameters it does not have are a `UserError`."""
+    environment = make_any(name, **parameters)
+    if not isinstance(environment, Environment):
+        raise UserError(f"The states of '{name}' cannot be counted: make it with bellief.envs.make_any instead.")
+    return environment
+
+
+def make_any(name: str, **parameters: Any) -> "Environment | BoxEnvironment":
+    """Build a registered environment of either kind by name; parameters it does not have are a `UserError`."""
     constructor = find(ENVIRONMENTS, "environment", name).load()
     known = tuple(inspect.signature(constructor).parameters)
     for parameter in parameters:

@@ -163,3 +163,25 @@ def _agent() -> Image.Image:
         disc(eye, 0.43, 0.067, "#FFFFFF")
         disc(eye + 0.012, 0.44, 0.032, "#1B2B4B")
     return picture.resize((TILE, TILE), Image.Resampling.LANCZOS)
+
+
+def draw_pendulum(angle: float) -> UInt8[np.ndarray, "height width 3"]:
+    """A pole at `angle` (radians, clockwise from upright) on its cart."""
+    width, height, reach = (value * SMOOTHING for value in (320, 240, 130))
+    picture = Image.new("RGB", (width, height), PAPER)
+    pen = ImageDraw.Draw(picture)
+    middle, floor = width // 2, height - 50 * SMOOTHING
+    unit = SMOOTHING
+    pen.line([(0, floor + 22 * unit), (width, floor + 22 * unit)], fill=WALL_FILL, width=3 * unit)
+    pen.rounded_rectangle(
+        [middle - 40 * unit, floor - 12 * unit, middle + 40 * unit, floor + 12 * unit], 6 * unit, fill=AGENT_FILL
+    )
+    for side in (-22, 22):
+        centre = middle + side * unit
+        pen.ellipse([centre - 9 * unit, floor + 4 * unit, centre + 9 * unit, floor + 22 * unit], fill=WALL_FILL)
+    tip = (middle + reach * np.sin(angle), floor - reach * np.cos(angle))
+    pen.line([(middle, floor), tip], fill=POLE, width=8 * unit)
+    for (x, y), radius, fill in (((middle, floor), 6, AGENT_RIM), (tip, 13, GOAL_MARK)):
+        pen.ellipse([x - radius * unit, y - radius * unit, x + radius * unit, y + radius * unit], fill=fill)
+    small = picture.resize((width // SMOOTHING, height // SMOOTHING), Image.Resampling.BOX)
+    return np.asarray(small, dtype=np.uint8).copy()

@@ -3,10 +3,12 @@
 from typing import Any
 
 import gymnasium
+import jax
 import numpy as np
 from gymnasium.error import InvalidAction, ResetNeeded
 
-from bellief.envs.base import Environment, make
+from bellief.envs.base import Environment, make, make_any
+from bellief.envs.box import BoxEnvironment
 from bellief.errors import UserError
 
 
@@ -89,3 +91,65 @@ class TabularGymnasiumEnv(gymnasium.Env):
         if self._state is None:
             raise ResetNeeded("No episode has begun: call reset() first.")
         return self._state
+
+
+class BoxGymnasiumEnv(gymnasium.Env):
+    """One of our continuous environments as a Gymnasium environment: `gymnasium.make("bellief:LinearModel-v0")`.
+
+    There is no time limit of its own: use `gymnasium.make(..., max_episode_steps=...)`. In a family of problems the
+    member is a parameter, and the first one where it is not given.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 10}  # noqa: RUF012 (Gymnasium's type)
+
+    def __init__(self, *, name: str, render_mode: str | None = None, **parameters: Any):
+        environment = make_any(name, **parameters)
+        if not isinstance(environment, BoxEnvironment):
+            raise UserError(f"The states of '{name}' can be counted: use TabularGymnasiumEnv for it.")
+        zero = np.zeros(environment.spaces.dimension, np.float32)
+        modes = ["ansi"] if environment.view.render_image(zero) is None else self.metadata["render_modes"]
+        self.metadata = {**self.metadata, "render_modes": modes}
+        if render_mode is not None and render_mode not in modes:
+            raise UserError(f"Environment '{name}' has no render_mode '{render_mode}': use one of {', '.join(modes)}.")
+        self.environment, self.render_mode = environment, render_mode
+        bound = np.asarray(environment.observation_bound, np.float32)
+        self.observation_space = gymnasium.spaces.Box(-bound, bound, dtype=np.float32)
+        self.action_space = gymnasium.spaces.Discrete(environment.spaces.actions)
+        constants = environment.constants(0)
+        self._start = jax.jit(lambda luck: environment.start(constants, luck))
+        self._step = jax.jit(lambda state, action, luck: environment.step(constants, state, action, luck))
+        self._state: np.ndarray | None = None
+        self._ended = False
+
+    def _luck(self) -> np.ndarray:
+        return self.np_random.random(self.environment.luck).astype(np.float32)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begin an episode; there are no options."""
+        super().reset(seed=seed)
+        self._state, self._ended = np.array(self._start(self._luck()), np.float32), False
+        return self._state.copy(), {}
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Take an action; never truncates."""
+        if self._state is None:
+            raise ResetNeeded("No episode has begun: call reset() first.")
+        if self._ended:
+            raise ResetNeeded("The episode has ended: call reset() to begin another.")
+        if not self.action_space.contains(action):
+            raise InvalidAction(f"Action {action!r} is not one of 0..{self.environment.spaces.actions - 1}.")
+        outcome = self._step(self._state, np.int32(action), self._luck())
+        self._state, self._ended = np.array(outcome.state, np.float32), bool(outcome.terminated)
+        return self._state.copy(), float(outcome.reward), self._ended, False, {}
+
+    def render(self) -> str | np.ndarray | None:
+        """The current state as text or as a picture, as `render_mode` says."""
+        if self.render_mode is None:
+            gymnasium.logger.warn("render() needs a render_mode: pass one of the modes in metadata to make().")
+            return None
+        if self._state is None:
+            raise ResetNeeded("No episode has begun: call reset() first.")
+        shown = self.environment.render_text if self.render_mode == "ansi" else self.environment.render_image
+        return shown(self._state)

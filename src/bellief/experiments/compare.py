@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from bellief.agents import oracle
-from bellief.envs import Environment, make
+from bellief.envs import Environment, make_any
 from bellief.errors import UserError
 from bellief.experiments.results import RunResult
 from bellief.experiments.run import run
@@ -135,9 +135,9 @@ def compare_agents(
                 progress((number + fraction) / len(parsed))
 
         results[label] = run(env, agent, steps, runs, seed, settings=settings, progress=part, **options)
-    known = isinstance(env, Environment) or not looks_like_gymnasium(env)
+    known = not isinstance(env, str) or not looks_like_gymnasium(env)
     optimum = None
     if known:
-        environment = make(env, **(options.get("env_settings") or {})) if isinstance(env, str) else env
-        optimum = best_average(environment)
+        environment = make_any(env, **(options.get("env_settings") or {})) if isinstance(env, str) else env
+        optimum = best_average(environment) if isinstance(environment, Environment) else None
     return AgentComparison(results, optimum)

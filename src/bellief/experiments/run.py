@@ -15,18 +15,20 @@ import pandas as pd
 
 from bellief.agents.schedule import update_steps
 from bellief.envs import Environment, make
+from bellief.envs.box import BoxEnvironment
 from bellief.errors import UserError
 from bellief.experiments import loop, stepped
 from bellief.experiments.collect import Collector
 from bellief.experiments.results import RunResult, reading_steps
+from bellief.experiments.run_box import open_box, run_box
 from bellief.experiments.settings import build_config
 from bellief.mdp.bellman import long_run_average
-from bellief.registry import AGENTS, find, looks_like_gymnasium
+from bellief.registry import AGENTS, DISCRETE, find, looks_like_gymnasium
 from bellief.types import Spaces
 
 
 def run(
-    env: str | Environment,
+    env: str | Environment | BoxEnvironment,
     agent: str = "bbi",
     steps: int = 10_000,
     runs: int = 10,
@@ -44,13 +46,15 @@ def run(
     """Let an agent learn in an environment, `runs` times independently.
 
     Args:
-        env: a registered name, an `Environment`, or the id of a Gymnasium environment with countable spaces.
+        env: a registered name, an environment, or the id of a Gymnasium environment with countable actions, and states
+            that are countable or a Box.
         agent: a registered name.
         steps: steps of each run.
         runs: number of runs. Run number n is the same however many there are.
         seed: same seed, same result, bit for bit on one machine.
         settings: the agent's settings by name, for example {"rule": "optimistic"}.
-        env_settings: parameters of a named environment, for example {"slip": 0.1}.
+        env_settings: parameters of a named environment, for example {"slip": 0.1}. For a Gymnasium environment with
+            Box observations `termination` may name a function of a state that says whether it ends an episode.
         table: read a Gymnasium environment's transition table, if it offers one, and run compiled instead of stepping.
         bins: cut Box observations of a Gymnasium environment into so many bins a dimension.
         half_life: steps after which a reward counts half in the smoothed curves.
@@ -68,8 +72,12 @@ def run(
         raise UserError(f"width must be at least 1, not {width}.")
     if not 0 <= seed < 2**32:
         raise UserError(f"seed must lie between 0 and {2**32 - 1}, not {seed}.")
+    entry = find(AGENTS, "agent", agent)
+    box = None if table or bins is not None else open_box(env, env_settings or {})
+    if box is not None:
+        return run_box(box, entry, steps, runs, seed, settings or {}, half_life, width, readings, progress)
     world = open_world(env, env_settings or {}, table, bins)
-    module = find(AGENTS, "agent", agent).load()
+    module = entry.load_for(DISCRETE, world.name)
     config = inform(module, build_config(module.Config, agent, settings or {}), agent, world)
     began = time.perf_counter()
     reading = sorted({*reading_steps(steps), *(step for step in readings if 0 < step <= steps)})
@@ -190,7 +198,7 @@ class _Real:
                 one.close()
 
 
-def open_world(env: str | Environment, parameters: dict[str, Any], table: bool, bins: int | None) -> _Tabular | _Real:
+def open_world(env: Any, parameters: dict[str, Any], table: bool, bins: int | None) -> _Tabular | _Real:
     """An environment and the loop that steps it: the one place that knows which loop belongs to which environment."""
     if isinstance(env, Environment) or not looks_like_gymnasium(env):
         if table or bins is not None:

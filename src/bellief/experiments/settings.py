@@ -6,14 +6,15 @@ import types
 import typing
 from typing import Any
 
-from bellief.beliefs import tabular
+from bellief.beliefs import linear, tabular
 from bellief.errors import UserError
 
 
 def build_config(config_type: type, agent: str, settings: dict[str, Any]) -> Any:
     """An agent's `Config` from names and values; text is converted to the type of the field it names.
 
-    `prior` takes `paper` or `sparse`; single parameters of it are set as `prior.dirichlet=0.1`.
+    `prior` takes a name, `paper` or `sparse` for tables and `paper` or `own` for continuous states; single parameters
+    of it are set as `prior.dirichlet=0.1`.
     """
     fields = {field.name: field for field in dataclasses.fields(config_type)}
     hints = typing.get_type_hints(config_type)
@@ -28,12 +29,13 @@ def build_config(config_type: type, agent: str, settings: dict[str, Any]) -> Any
         values[name] = _convert(name, value, hints[name])
     if prior_changes:
         base = values.get("prior", fields["prior"].default)
-        values["prior"] = _changed_prior(base, prior_changes)
+        # Where the prior depends on other settings, ours is what is changed.
+        values["prior"] = _changed_prior(linear.OWN_PRIOR if base is None else base, prior_changes)
     return config_type(**values)
 
 
-def _changed_prior(base: tabular.Prior, changes: dict[str, Any]) -> tabular.Prior:
-    hints = typing.get_type_hints(tabular.Prior)
+def _changed_prior(base: Any, changes: dict[str, Any]) -> Any:
+    hints = typing.get_type_hints(type(base))
     for name in changes:
         if name not in hints:
             raise UserError(f"A prior has no parameter '{name}'; its parameters are {', '.join(hints)}.")
@@ -56,6 +58,8 @@ def _convert(name: str, value: Any, hint: Any) -> Any:
     choices = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     if isinstance(value, str) and tabular.Prior in choices:
         return tabular.named_prior(value)
+    if isinstance(value, str) and linear.Prior in choices:
+        return linear.named_prior(value)
     if isinstance(value, str) and str not in choices:
         value = convert_text(value)
     elif isinstance(value, str) and type(None) in choices and value.lower() == "none":

@@ -19,6 +19,7 @@ FAINT = "#8a8a8a"
 COLOURS = {
     "bbi": "#D55E00",
     "bbi-optimistic": "#0072B2",
+    "bbi-own": "#0072B2",
     "psrl": "#009E73",
     "mmbi": "#CC79A7",
     "bss": "#E69F00",

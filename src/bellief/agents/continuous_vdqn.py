@@ -1,0 +1,54 @@
+"""Variational deep Q-network on continuous states: the network of `vdqn`, fed with the state itself.
+
+As in the paper it sees the raw state, neither features nor bounds.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key
+
+from bellief.agents import vdqn
+from bellief.agents.vdqn import Config, State
+from bellief.types import BoxSpaces, Transition
+
+__all__ = ["Config", "Info", "State", "act", "init", "plan", "policy", "update"]
+
+
+class Info(NamedTuple):
+    """Loss of the last batch."""
+
+    loss: Float[Array, ""]
+
+
+def init(key: Key[Array, ""], config: Config, spaces: BoxSpaces) -> State:
+    """An untrained network and an empty buffer."""
+    empty = jnp.zeros((config.buffer, spaces.dimension), jnp.float32)
+    return vdqn.begin(key, config, spaces.dimension, spaces.actions, empty)
+
+
+def plan(key: Key[Array, ""], config: Config, spaces: BoxSpaces, state: State) -> tuple[State, Info]:
+    """Nothing to plan; tells how things stand."""
+    del key, config, spaces
+    return state, Info(state.loss)
+
+
+def act(key: Key[Array, ""], config: Config, state: State, observation: Float[Array, "D"]) -> Int[Array, ""]:
+    """The best action under a fresh draw of the weights."""
+    return vdqn.act(key, config, state, observation)
+
+
+def update(config: Config, state: State, transition: Transition) -> State:
+    """Remember the transition, and learn."""
+    return vdqn.update(config, state, transition)
+
+
+def policy(config: Config, state: State, observation: Float[Array, "D"]) -> Float[Array, "A"]:
+    """Greedy under the mean weights; tied actions share the probability."""
+    del config
+    signal = observation
+    for number, layer in enumerate(state.weights.mean):
+        signal = (jax.nn.relu(signal) if number else signal) @ layer.weight + layer.bias
+    best = signal == jnp.max(signal)
+    return best / jnp.sum(best, dtype=signal.dtype)

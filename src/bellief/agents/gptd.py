@@ -1,0 +1,211 @@
+"""Control by Gaussian-process temporal differences (Engel, Mannor and Meir 2003; Engel et al. 2005 for control).
+
+On-policy: V is a function of state and action, and the reward of a step is explained by the values of that pair and of
+the next pair that was really taken. Which model of the environment this assumes is the paper's objection to it.
+
+Deviations: neither the noise nor the way to explore is printed. Exploration is epsilon-greedy by default;
+`explore="sample"` follows one draw of the value function until the next plan.
+"""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from bellief.agents import rules
+from bellief.errors import UserError
+from bellief.features import Features, parse
+from bellief.types import BoxSpaces, Transition
+from bellief.values import gptd
+
+# Where a dimension's bounds are not known, kernels take it to be this wide.
+UNKNOWN_WIDTH = 2.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Settings.
+
+    Args:
+        form: `features` (what the paper compares with) or `kernel` (a sparse dictionary).
+        features: of the state, separately for each action; by default those of BBI in the paper, the ten printed
+            functions in two dimensions and the state itself in others.
+        noise: standard deviation of a reward about V(x) - discount V(x').
+        explore: `epsilon` (a random action with that probability) or `sample`.
+        threshold: part of a new point's variance that the dictionary may leave unexplained.
+        points: the most that the dictionary holds.
+        width: of the Gaussian kernel, as a fraction of the box.
+        scale: standard deviation of values under the kernel's prior.
+    """
+
+    form: str = "features"
+    features: str | None = None
+    discount: float = 0.99
+    noise: float = 0.1
+    explore: str = "epsilon"
+    epsilon: float = 0.1
+    threshold: float = 0.1
+    points: int = 100
+    width: float = 0.15
+    scale: float = 1.0
+
+    def __post_init__(self):
+        if self.form not in ("features", "kernel"):
+            raise UserError(f"gptd has no form '{self.form}'; choose features or kernel.")
+        if self.explore not in ("epsilon", "sample"):
+            raise UserError(f"gptd cannot explore by '{self.explore}'; choose epsilon or sample.")
+        if not 0 <= self.discount <= 1 or not 0 <= self.epsilon <= 1:
+            raise UserError("discount and epsilon must lie in [0, 1].")
+        for name in ("noise", "threshold", "width", "scale"):
+            if not getattr(self, name) > 0:
+                raise UserError(f"{name} must be positive, not {getattr(self, name)}.")
+        if self.points < 2:
+            raise UserError(f"points must be at least 2, not {self.points}.")
+
+
+class Pending(NamedTuple):
+    """The last step, which is explained when the next action is known; `waits` is false before the first."""
+
+    transition: Transition
+    waits: Bool[Array, ""]
+
+
+class State(NamedTuple):
+    """What has been learned (a `FeatureForm` or a `Dictionary`), the last step, the values in force and the scales."""
+
+    learned: Any
+    pending: Pending
+    weights: Float[Array, "F"]
+    bounds: Float[Array, "2 D"]
+    actions: Int[Array, "A"]
+
+
+class Info(NamedTuple):
+    """Size of the weights in force, and points in the dictionary (zero in the feature form)."""
+
+    weight_size: Float[Array, ""]
+    points: Int[Array, ""]
+
+
+def _map(config: Config, dimension: int) -> Features:
+    return parse(config.features or ("constant+paper" if dimension == 2 else "raw"), dimension)
+
+
+def init(key: Key[Array, ""], config: Config, spaces: BoxSpaces) -> State:
+    """The prior; values of zero."""
+    del key
+    dimension = spaces.dimension
+    zeros = jnp.zeros(dimension, jnp.float32)
+    last = Transition(zeros, jnp.array(0, jnp.int32), zeros[0], jnp.copy(zeros), jnp.array(False))
+    low = [-UNKNOWN_WIDTH / 2 if value is None else value for value in spaces.low]
+    high = [UNKNOWN_WIDTH / 2 if value is None else value for value in spaces.high]
+    if config.form == "features":
+        size = spaces.actions * _map(config, dimension).size(dimension)
+        learned: Any = gptd.init_features(size)
+    else:
+        size = config.points
+        learned = gptd.init_dictionary(size, (dimension + 1,))
+    return State(
+        learned,
+        Pending(last, jnp.array(False)),
+        jnp.zeros(size, jnp.float32),
+        jnp.array([low, high], jnp.float32),
+        jnp.arange(spaces.actions),
+    )
+
+
+def _pair_features(config: Config, state: State, observation, action) -> Float[Array, "A*F"]:
+    own = _map(config, observation.shape[0])(observation, state.bounds)
+    return ((state.actions == action).astype(own.dtype)[:, None] * own).reshape(-1)
+
+
+def _kernel(config: Config, state: State) -> gptd.Kernel:
+    """A Gaussian kernel between states, zero between different actions (the last entry of a point)."""
+    over_states = gptd.gaussian_kernel(config.width * (state.bounds[1] - state.bounds[0]), config.scale)
+    return lambda x, y: jnp.where(x[-1] == y[-1], over_states(x[:-1], y[:-1]), 0.0)
+
+
+def _pair_point(observation, action) -> Float[Array, "D+1"]:
+    return jnp.append(observation, action.astype(observation.dtype))
+
+
+def plan(key: Key[Array, ""], config: Config, spaces: BoxSpaces, state: State) -> tuple[State, Info]:
+    """Turn what has been learned into values to act on: their mean, or one draw."""
+    del spaces
+    samples = config.explore == "sample"
+    if config.form == "features":
+        posterior = gptd.weights(state.learned)
+        values = gptd.sample_weights(key, posterior) if samples else posterior.mean
+        points = jnp.array(0, jnp.int32)
+    else:
+        process = gptd.process(state.learned)
+        at_points = process.mean
+        if samples:
+            at_points = at_points + gptd.sample_process(key, process)
+        values, points = process.inverse @ at_points, process.size
+    return state._replace(weights=values), Info(jnp.linalg.norm(values), points)
+
+
+def action_values(config: Config, state: State, observation: Float[Array, "D"]) -> Float[Array, "A"]:
+    """The values in force of every action."""
+    if config.form == "features":
+        return jax.vmap(lambda action: _pair_features(config, state, observation, action) @ state.weights)(
+            state.actions
+        )
+    kernel = _kernel(config, state)
+
+    def value(action):
+        x = _pair_point(observation, action)
+        return gptd.similarity(kernel, state.learned.points, state.learned.size, x) @ state.weights
+
+    return jax.vmap(value)(state.actions)
+
+
+def act(key: Key[Array, ""], config: Config, state: State, observation: Float[Array, "D"]) -> Int[Array, ""]:
+    """The best action, ties broken at random; with `epsilon` now and then any."""
+    tie_key, coin_key, any_key = jax.random.split(key, 3)
+    best = rules.argmax(tie_key, action_values(config, state, observation)[None])[0]
+    if config.explore == "sample":
+        return best
+    other = jax.random.randint(any_key, (), 0, state.actions.shape[0]).astype(best.dtype)
+    return jnp.where(jax.random.uniform(coin_key) < config.epsilon, other, best)
+
+
+def update(config: Config, state: State, transition: Transition) -> State:
+    """Explain the step before, now that its successor's action is known; keep this one.
+
+    A step that was cut off by a time limit has no successor and is left out.
+    """
+    before, waits = state.pending
+    follows = jnp.all(before.next_state == transition.state)
+    usable = waits & (before.terminated | follows)
+    if config.form == "features":
+        here = _pair_features(config, state, before.state, before.action)
+        there = _pair_features(config, state, transition.state, transition.action)
+        difference = here - jnp.where(before.terminated, 0, config.discount) * there
+        learned: Any = gptd.update_features(state.learned, difference, before.reward, config.noise)
+    else:
+        learned = gptd.update_dictionary(
+            _kernel(config, state),
+            state.learned,
+            _pair_point(before.state, before.action),
+            _pair_point(transition.state, transition.action),
+            before.terminated,
+            before.reward,
+            config.discount,
+            config.noise,
+            config.threshold,
+        )
+    learned = jax.tree.map(lambda new, old: jnp.where(usable, new, old), learned, state.learned)
+    return state._replace(learned=learned, pending=Pending(transition, jnp.array(True)))
+
+
+def policy(config: Config, state: State, observation: Float[Array, "D"]) -> Float[Array, "A"]:
+    """Action probabilities in a state."""
+    values = action_values(config, state, observation)
+    best = values == jnp.max(values)
+    greedy = best / jnp.sum(best, dtype=values.dtype)
+    chance = config.epsilon if config.explore == "epsilon" else 0.0
+    return (1 - chance) * greedy + chance / values.shape[0]
