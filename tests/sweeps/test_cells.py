@@ -122,3 +122,9 @@ def test_an_environment_cannot_import_a_module(tmp_path, monkeypatch):
 def test_reading_needs_no_environment():
     spec = build_spec(TINY | {"environments": ["NoSuch-v0"]}, "test")
     assert len(expand(spec, check=False)[0].cells) == 3
+
+
+@pytest.mark.parametrize("changes", [{"environments": ["pendulum"]}, {"agents": ["gptd"]}])
+def test_continuous_states_are_refused_before_anything_runs(changes):
+    with pytest.raises(UserError, match="countable"):
+        cells_of(**changes)

@@ -18,7 +18,7 @@ from bellief.errors import UserError
 from bellief.experiments.loop import CHUNK_WIDTH
 from bellief.experiments.run import open_world
 from bellief.experiments.settings import build_config
-from bellief.registry import AGENTS, find, looks_like_gymnasium
+from bellief.registry import AGENTS, DISCRETE, ENVIRONMENTS, find, looks_like_gymnasium
 from bellief.sweeps.spec import MOST_CELLS, AgentEntry, EnvironmentEntry, Spec
 
 # Counted up when a new version of Bellief computes other numbers from the same spec.
@@ -169,13 +169,18 @@ def _describe_environment(
         return described | {"table": table, "bins": bins}
     if table or bins is not None:
         raise UserError("table and bins are for Gymnasium environments; leave them out for this one.")
+    if DISCRETE not in find(ENVIRONMENTS, "environment", name).kinds:
+        raise UserError(f"Sweeps run environments with countable states; for '{name}' use 'bellief run'.")
     from bellief.envs import make
 
     return described | {"settings": make(name, **settings).parameters}
 
 
 def _agent_choices(entry: AgentEntry) -> list[_Choice]:
-    module = find(AGENTS, "agent", entry.name).load()
+    found = find(AGENTS, "agent", entry.name)
+    if DISCRETE not in found.kinds:
+        raise UserError(f"Agent '{entry.name}' is for continuous states, and sweeps run countable ones: leave it out.")
+    module = found.load()
     choices = []
     for label, settings in _combinations(entry):
         config = build_config(module.Config, entry.name, settings)
