@@ -22,6 +22,8 @@ run_module = importlib.import_module("bellief.experiments.run")
 
 SCRIPT = "BelliefTestScript-v0"
 LANES = 10
+# Opened to ask for its spaces: once to choose the loop, once by the loop.
+ASKED = 2
 
 
 class Script(gymnasium.Env):
@@ -181,12 +183,12 @@ def test_episodes_of_a_run(script):
     assert summary["final_length"]["mean"] == pytest.approx(2.5)
     assert np.isnan(result.gain).all()
     assert result.to_dict()["final_policy_gain"] is None
-    assert len(script.opened) == LANES + 1
+    assert len(script.opened) == LANES + ASKED
 
 
 def test_environments_are_closed(script):
     bellief.run(SCRIPT, "q-learning", 5, 2)
-    assert len(script.opened) == LANES + 1
+    assert len(script.opened) == LANES + ASKED
     assert {id(env) for env in script.closed} == {id(env) for env in script.opened}
 
 
@@ -194,7 +196,7 @@ def test_environments_are_closed_where_one_fails(script):
     script.fails_after = 4
     with pytest.raises(RuntimeError, match="out of order"):
         bellief.run(SCRIPT, "q-learning", 5, 12)
-    assert len(script.opened) == 2 * LANES + 1
+    assert len(script.opened) == 2 * LANES + ASKED
     assert {id(env) for env in script.closed} == {id(env) for env in script.opened}
 
 

@@ -110,9 +110,20 @@ def values_of(worlds: World, policies: Float[np.ndarray, "P S A"], problem: Prob
 
 
 def combine(first: Counts, second: Counts) -> Counts:
-    """Statistics of two sets of data together (Chan's formula)."""
+    """Statistics of two sets of data together (Chan's formula); by outcome only where both have that."""
     visits = first.visits + second.visits
-    share = second.visits / np.maximum(visits, 1)
-    gap = second.mean - first.mean
-    squares = first.squares + second.squares + gap**2 * first.visits * share
-    return Counts(first.outcomes + second.outcomes, visits, first.mean + gap * share, squares)
+    mean, squares = _merge(first.visits, first.mean, second.visits, second.mean)
+    outcomes, outcome_mean, within = first.outcomes + second.outcomes, None, None
+    if first.outcome_mean is not None and second.outcome_mean is not None:
+        assert first.within is not None
+        assert second.within is not None
+        outcome_mean, between = _merge(first.outcomes, first.outcome_mean, second.outcomes, second.outcome_mean)
+        within = first.within + second.within + between.sum(-1)
+    return Counts(outcomes, visits, mean, first.squares + second.squares + squares, outcome_mean, within)
+
+
+def _merge(number, mean, other_number, other_mean) -> tuple[np.ndarray, np.ndarray]:
+    """Mean of two sets together, and what squared deviations from it exceed those from the two means by."""
+    share = other_number / np.maximum(number + other_number, 1)
+    gap = other_mean - mean
+    return mean + gap * share, gap**2 * number * share
