@@ -96,3 +96,11 @@ def test_no_file_names_a_path_of_one_machine():
         if any(pattern.search(path.read_bytes()) for pattern in MACHINE_PATHS)
     ]
     assert offenders == []
+
+
+def test_diagram_of_the_layers_is_the_contract():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(contract["layers"] for contract in contracts if contract["name"] == "Layers")
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    drawn = re.search(r"```text\n(.*?)```", page, re.S).group(1).splitlines()
+    assert [line.split() for line in drawn] == [re.findall(r"bellief\.(\w+)", layer) for layer in layers]
