@@ -126,8 +126,8 @@ def known(environment, amount=1_000_000):
     [
         {},
         {"values": "joint"},
-        {"rule": "optimistic", "values": "gaussian"},
-        {"utilities": "sampled", "likelihood": "product", "final": "own"},
+        pytest.param({"rule": "optimistic", "values": "gaussian"}, marks=pytest.mark.slow),
+        pytest.param({"utilities": "sampled", "likelihood": "product", "final": "own"}, marks=pytest.mark.slow),
     ],
     ids=lambda choices: ",".join(choices.values()) or "paper",
 )

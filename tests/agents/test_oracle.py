@@ -18,7 +18,9 @@ from bellief.types import Spaces, Transition
 OPTIMUM = {"nchain": 3.6768, "doubleloop": 0.4, "lavalake": 2.6774, "lavalake10": 1.3880, "maze": 0.09422}
 
 
-@pytest.mark.parametrize("name", OPTIMUM)
+@pytest.mark.parametrize(
+    "name", [*(name for name in OPTIMUM if name != "maze"), pytest.param("maze", marks=pytest.mark.slow)]
+)
 def test_best_average_reward(name):
     environment = make(name)
     model = environment.mdp()

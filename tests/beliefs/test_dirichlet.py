@@ -136,6 +136,7 @@ def test_jumps_are_a_gamma_process(key, check):
     check.mean((first - 0.5) * (second - 0.5), np.array(0.0))
 
 
+@pytest.mark.slow
 def test_jumps_and_general_path_have_one_law_in_a_large_table(key, check):
     """A row of a maze with a sparse prior: two outcomes seen of 265."""
     counts = jnp.zeros(265, jnp.int32).at[jnp.asarray([7, 200])].set(jnp.asarray([2, 1]))

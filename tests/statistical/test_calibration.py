@@ -124,7 +124,7 @@ def test_true_values_by_iteration():
     np.testing.assert_allclose(calibration.true_values(world, policy, 0.9), values, rtol=1e-9)
 
 
-@pytest.mark.parametrize("terminates", [False, True])
+@pytest.mark.parametrize("terminates", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_default_prior(request, terminates):
     """Worlds whose rewards depend on the next state, evaluated with the prior that they came from."""
     found = certify(
