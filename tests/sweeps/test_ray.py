@@ -134,7 +134,7 @@ def test_a_node_dies(program, write_spec, tmp_path):
 @pytest.mark.slow
 def test_an_interrupt_saves(program, write_spec, tmp_path):
     before = ray_processes()
-    study = write_spec(steps=30_000, runs=20, agents=["psrl"])
+    study = write_spec(steps=200_000, runs=20, agents=["psrl"])
     process = program.start("sweep", study, *OPTIONS, "--workers", "1")
     while '"kind": "progress"' not in process.stdout.readline():
         assert process.poll() is None
