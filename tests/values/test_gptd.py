@@ -1,5 +1,6 @@
 """GPTD against exact Gaussian-process regression."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -40,12 +41,11 @@ POINTS = np.linspace(-2, 2, 7)[:, None]
 
 def run_dictionary(x, rewards, ended, threshold, most):
     dictionary = gptd.init_dictionary(most, (1,), jnp.float64)
+    learn = jax.jit(lambda now, *seen: gptd.update_dictionary(KERNEL, now, *seen, DISCOUNT, NOISE, threshold))
     for number, reward in enumerate(rewards):
-        dictionary = gptd.update_dictionary(
-            KERNEL, dictionary, x[number], x[number + 1], jnp.array(ended[number]), reward, DISCOUNT, NOISE, threshold
-        )
+        dictionary = learn(dictionary, x[number], x[number + 1], jnp.array(ended[number]), reward)
     posterior = gptd.process(dictionary)
-    mean, variance = zip(*(gptd.predict_process(KERNEL, posterior, point) for point in POINTS), strict=True)
+    mean, variance = jax.vmap(lambda point: gptd.predict_process(KERNEL, posterior, point))(jnp.asarray(POINTS))
     return np.array(mean), np.array(variance), int(dictionary.size)
 
 
@@ -55,11 +55,11 @@ def test_features_are_exact_regression(double):
     def phi(points):
         return np.concatenate([np.ones_like(points), points, points**2], axis=1)
 
-    form = gptd.FeatureForm(jnp.eye(4))
+    form, learn = gptd.FeatureForm(jnp.eye(4)), jax.jit(gptd.update_features)
     for number, reward in enumerate(rewards):
         later = 0 if ended[number] else DISCOUNT
         row = (phi(x[number : number + 1]) - later * phi(x[number + 1 : number + 2]))[0]
-        form = gptd.update_features(form, jnp.asarray(row), jnp.asarray(reward), NOISE)
+        form = learn(form, jnp.asarray(row), jnp.asarray(reward), NOISE)
     posterior = gptd.weights(form)
     mean, variance = exact(lambda a, b: phi(a) @ phi(b).T, x, rewards, ended, POINTS)
     found = [gptd.predict_features(posterior, jnp.asarray(row)) for row in phi(POINTS)]
@@ -69,8 +69,6 @@ def test_features_are_exact_regression(double):
 
 @pytest.fixture(scope="module")
 def gaps():
-    import jax
-
     with jax.enable_x64(True):
         x, rewards, ended = trajectory(24)
         mean, variance = exact(radial, x, rewards, ended, POINTS)
