@@ -1,0 +1,218 @@
+"""The sweeps behind the paper's figures: which agents run in which task, how often and how long at each scale.
+
+One sweep a task, so that the figures of a task and their confidence panels share every cell; horizons and rollout
+formulas have sweeps of their own, which take the cells that they have in common with the task's sweep from there.
+"""
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from bellief.errors import UserError
+
+SCALES = ("tiny", "quick", "standard", "full")
+HORIZONS = (10, 20, 50, 100)
+SEED = 0
+
+OURS = "BBI (ours)"
+# Agents as the figures name them. What the paper prints comes first, ours next, then a floor and a ceiling.
+DISCRETE: dict[str, dict[str, Any]] = {
+    "BBI": {"name": "bbi"},
+    "PSRL": {"name": "psrl"},
+    "MMBI": {"name": "mmbi"},
+    "BQL": {"name": "bql"},
+    "VDQN": {"name": "vdqn"},
+    "BSS": {"name": "bss"},
+    OURS: {"name": "bbi", "settings": {"rule": "optimistic"}},
+    "Q-learning": {"name": "q-learning"},
+    "optimal": {"name": "oracle"},
+}
+CONTINUOUS: dict[str, dict[str, Any]] = {
+    "BBI": {"name": "bbi", "settings": {"mode": "paper"}},
+    "GPTD": {"name": "gptd"},
+    "VDQN": {"name": "vdqn"},
+    OURS: {"name": "bbi"},
+}
+_HORIZONS: dict[str, dict[str, Any]] = {
+    **{f"BBI, H = {horizon}": {"name": "bbi", "settings": {"horizon": horizon}} for horizon in HORIZONS},
+    **{
+        f"{OURS}, H = {horizon}": {"name": "bbi", "settings": {"rule": "optimistic", "horizon": horizon}}
+        for horizon in (10, 100)
+    },
+}
+# The paper's rollout formulas 1, 2 and 3; its results use the third.
+ROLLOUTS = {"sampled": "formula 1", "expected": "formula 2", "values": "formula 3"}
+_ROLLOUTS = {f"BBI, {text}": {"name": "bbi", "settings": {"utilities": name}} for name, text in ROLLOUTS.items()}
+
+
+class Size(NamedTuple):
+    """So many runs of so many steps."""
+
+    runs: int
+    steps: int
+
+
+class Task(NamedTuple):
+    """A sweep: its environment, its agents by label, and its size at every scale.
+
+    `exceptions` are sizes of single agents, the last two for VDQN and BSS, which need work at every step. `shares`
+    names the sweep that may hold some of its cells.
+    """
+
+    environment: str
+    title: str
+    agents: dict[str, dict[str, Any]]
+    sizes: dict[str, Size]
+    exceptions: Mapping[str, dict[str, Size]] = MappingProxyType({})
+    half_life: float = 1000.0
+    shares: str | None = None
+
+
+def _sizes(tiny: tuple[int, int], quick: tuple[int, int], standard: tuple[int, int], full: tuple[int, int]):
+    return dict(zip(SCALES, (Size(*tiny), Size(*quick), Size(*standard), Size(*full)), strict=True))
+
+
+def _without(agents: dict[str, dict[str, Any]], *labels: str) -> dict[str, dict[str, Any]]:
+    return {label: entry for label, entry in agents.items() if label not in labels}
+
+
+MILLION = 1_000_000
+_VDQN = {"VDQN": _sizes((2, 100), (10, 1_000), (10, 10_000), (20, 100_000))}
+_BSS = {"BSS": _sizes((2, 100), (10, 1_000), (10, 10_000), (50, 10_000))}
+
+# BSS is in the paper's figures of NChain and DoubleLoop only, BQL in all but the Maze's; both are run where they are.
+TASKS: dict[str, Task] = {
+    "nchain": Task(
+        "nchain",
+        "NChain",
+        DISCRETE,
+        _sizes((2, 200), (10, 4_000), (30, 100_000), (50, MILLION)),
+        _VDQN | _BSS,
+    ),
+    "doubleloop": Task(
+        "doubleloop",
+        "DoubleLoop",
+        DISCRETE,
+        _sizes((2, 200), (10, 4_000), (30, 100_000), (50, MILLION)),
+        _VDQN | _BSS,
+    ),
+    "lavalake": Task(
+        "lavalake",
+        "LavaLake 5x7",
+        _without(DISCRETE, "BSS"),
+        _sizes((2, 200), (10, 4_000), (20, 40_000), (20, MILLION)),
+        _VDQN,
+    ),
+    "lavalake10": Task(
+        "lavalake10",
+        "LavaLake 10x10",
+        _without(DISCRETE, "BSS"),
+        _sizes((2, 100), (10, 1_500), (10, 20_000), (30, MILLION)),
+        _VDQN,
+    ),
+    "maze": Task(
+        "maze",
+        "Maze",
+        _without(DISCRETE, "BSS", "BQL"),
+        _sizes((2, 20), (10, 400), (10, 4_000), (30, MILLION)),
+        _VDQN,
+    ),
+    "nchain-horizons": Task(
+        "nchain",
+        "NChain",
+        _HORIZONS,
+        _sizes((2, 200), (10, 4_000), (30, 100_000), (50, MILLION)),
+        shares="nchain",
+    ),
+    "maze-horizons": Task(
+        "maze",
+        "Maze",
+        _HORIZONS,
+        _sizes((2, 20), (10, 400), (10, 4_000), (30, MILLION)),
+        shares="maze",
+    ),
+    "nchain-rollouts": Task(
+        "nchain",
+        "NChain",
+        _ROLLOUTS,
+        _sizes((2, 200), (10, 4_000), (30, 100_000), (50, MILLION)),
+        shares="nchain",
+    ),
+    "linear-model": Task(
+        "linear-model",
+        "LinearModel",
+        CONTINUOUS,
+        _sizes((2, 60), (10, 400), (10, 5_000), (100, 100_000)),
+    ),
+    "pendulum": Task(
+        "pendulum",
+        "InvertedPendulum",
+        CONTINUOUS,
+        _sizes((2, 60), (10, 1_000), (10, 20_000), (30, 100_000)),
+        half_life=2500.0,
+    ),
+}
+# Where claims look at the curves. The same for every sweep, because a cell's readings are part of what it is, and cells
+# are shared; the sizes above are chosen so that half of a run's length and the whole are among them.
+_MARKS = [digit * 10**power for power in range(1, 7) for digit in (1, 2, 5)]
+
+
+def size_of(name: str, agent: str, scale: str) -> Size:
+    """Runs and steps of an agent of a sweep."""
+    task = TASKS[name]
+    return task.exceptions.get(agent, task.sizes)[scale]
+
+
+def sweep_document(name: str, scale: str, changes: dict[str, Size] | None = None) -> dict[str, Any]:
+    """The description of a sweep at a scale, in plain data.
+
+    `changes` give the sweep (`maze`) or one of its agents (`maze/VDQN`) another size.
+    """
+    task, changes = TASKS[name], changes or {}
+    usual = changes.get(name, task.sizes[scale])
+    agents, sizes = [], []
+    for label, entry in task.agents.items():
+        exception = task.exceptions.get(label, {}).get(scale)
+        if name in changes and exception is not None:
+            exception = Size(*map(min, exception, usual))
+        size = changes.get(f"{name}/{label}", exception)
+        apart = {} if size is None or size == usual else {"runs": size.runs, "steps": size.steps}
+        sizes.append(size or usual)
+        agents.append({"label": label, **entry, **apart})
+    return {
+        "name": name,
+        "seed": SEED,
+        "runs": usual.runs,
+        "steps": usual.steps,
+        "half_life": task.half_life,
+        "readings": readings(max(size.steps for size in sizes)),
+        "environments": [task.environment],
+        "agents": agents,
+    }
+
+
+def readings(steps: int) -> list[int]:
+    """Steps at which the curves of a sweep are read besides the usual ones."""
+    return sorted(mark for mark in {*_MARKS, steps // 2, steps} if 0 < mark <= steps)
+
+
+def read_size(text: str) -> tuple[str, Size]:
+    """`maze/VDQN=10x5000` as its parts."""
+    key, equals, numbers = text.partition("=")
+    found = re.fullmatch(r"([1-9]\d{0,5})x([1-9]\d{0,9})", numbers.strip())
+    if not equals or found is None:
+        raise UserError(f"--size needs SWEEP=RUNSxSTEPS, for example maze=10x5000 or maze/VDQN=5x1000, not '{text}'.")
+    sweep, _, agent = key.strip().partition("/")
+    if sweep not in TASKS:
+        raise UserError(f"--size: there is no sweep '{sweep}'; choose one of {', '.join(TASKS)}.")
+    if agent and agent not in TASKS[sweep].agents:
+        raise UserError(f"--size: sweep '{sweep}' has no agent '{agent}'; it has {', '.join(TASKS[sweep].agents)}.")
+    return key.strip(), Size(int(found[1]), int(found[2]))
+
+
+def sweep_spec(name: str, scale: str, changes: dict[str, Size] | None = None) -> Any:
+    """The same, checked, as `bellief.sweeps.run_sweep` takes it."""
+    from bellief.sweeps.spec import build_spec
+
+    return build_spec(sweep_document(name, scale, changes), f"sweep {name}")
