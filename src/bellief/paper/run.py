@@ -1,0 +1,132 @@
+"""`run_paper`: compute what items need and what is not there yet, then write what can be made from it."""
+
+import contextlib
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bellief.errors import UserError
+from bellief.files import write_whole
+from bellief.paper.computations import COMPUTATIONS, compute, key_of
+from bellief.paper.document import build_document, judgements_of, seen_at
+from bellief.paper.files import write_item
+from bellief.paper.items import ITEMS, Item, computations_of, sweeps_of
+from bellief.paper.results import Folder
+from bellief.paper.tasks import SCALES, TASKS, Size, sweep_spec
+
+REPORT = "report.html"
+
+
+class Request(NamedTuple):
+    """What to make: items, scale, where, other folders to take finished cells from, and sizes other than the scale's."""
+
+    items: list[Item]
+    scale: str
+    out: Path
+    reuse: list[Path]
+    sizes: dict[str, Size]
+
+    @property
+    def folder(self) -> Path:
+        """Each scale has a folder of its own."""
+        return self.out / self.scale
+
+
+def check_scale(scale: str) -> str:
+    """The name of a scale."""
+    if scale not in SCALES:
+        raise UserError(f"There is no scale '{scale}'; choose one of {', '.join(SCALES)}.")
+    return scale
+
+
+def specs_of(request: Request) -> dict[str, Any]:
+    """The sweeps that are needed, checked."""
+    return {name: sweep_spec(name, request.scale, request.sizes) for name in sweeps_of(request.items)}
+
+
+def stores_in(folders: Sequence[Path]) -> list[Path]:
+    """All stores of sweeps in some folders: a store itself, sweeps side by side, or a folder of the paper's."""
+    found = []
+    for folder in folders:
+        if not folder.is_dir():
+            raise UserError(f"--reuse: there is no folder {folder}.")
+        heads = sorted({*folder.glob("config.yaml"), *folder.glob("*/config.yaml"), *folder.glob("**/sweeps/*/config.yaml")})
+        found += [head.parent for head in heads]
+    return found
+
+
+def _others(request: Request, name: str, given: list[Path]) -> list[Path]:
+    """Stores that may hold cells of a sweep: those given, and the one it shares with, in either direction."""
+    folder = Folder(request.folder)
+    kin = [other for other, task in TASKS.items() if TASKS[name].shares == other or task.shares == name]
+    mine = [folder.sweep(other) for other in kin]
+    return [*given, *(path for path in mine if (path / "config.yaml").exists())]
+
+
+def run_sweeps(request: Request, go: Callable[[Any, Path, list[Path]], None]) -> None:
+    """Compute the sweeps, one after another; `go(spec, folder, others)` computes one."""
+    given = stores_in(request.reuse)
+    folder = Folder(request.folder)
+    for name, spec in specs_of(request).items():
+        path = folder.sweep(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        go(spec, path, [other for other in _others(request, name, given) if other.resolve() != path.resolve()])
+
+
+def run_computations(request: Request, tell: Callable[[str], None]) -> None:
+    """Compute what is no sweep."""
+    folder = Folder(request.folder)
+    others = [path for one in request.reuse for path in (one, one / "computed", *one.glob("*/computed"))]
+    for name in computations_of(request.items):
+        compute(name, request.scale, folder.computation(name), others, tell)
+
+
+def estimate(request: Request, workers: int | None) -> dict[str, Any]:
+    """What is missing and what it may cost, from short trials; writes nothing."""
+    from bellief.sweeps.plan import dry_run
+
+    folder = Folder(request.folder)
+    sweeps = [dry_run(spec, folder.sweep(name), workers) for name, spec in specs_of(request).items()]
+    others = []
+    for name in computations_of(request.items):
+        there = folder.computation(name).exists() and str(folder.computed(name)["key"]) == key_of(name, request.scale)
+        others.append({"name": name, "missing": not there, **COMPUTATIONS[name].settings[request.scale]})
+    seconds = sum(sweep["seconds"] for sweep in sweeps)
+    return {"scale": request.scale, "folder": str(request.folder), "seconds": seconds, "sweeps": sweeps, "others": others}
+
+
+def write_everything(request: Request, page: Callable[[Any], str] | None) -> dict[str, Any]:
+    """Figures, tables, verdicts and the report, from what is in the folder."""
+    folder = Folder(request.folder)
+    results = folder.results()
+    files = [path for item in request.items for path in write_item(item, results, request.folder / "items")]
+    # The report has everything that is there, not only what was asked for this time.
+    judgements = judgements_of(list(ITEMS.values()), results)
+    rows = [
+        {
+            "item": one.claim.item,
+            "subject": one.claim.subject,
+            "claim": one.claim.sentence,
+            "verdict": one.verdict,
+            "statistic": one.statistic,
+            "size": seen_at(one),
+            "note": one.note,
+        }
+        for one in judgements
+    ]
+    document = {"scale": request.scale, "claims": rows}
+    write_whole(request.folder / "verdicts.json", (json.dumps(document, indent=1) + "\n").encode())
+    if page is not None:
+        report = build_document(folder, request.scale, list(ITEMS.values()))
+        write_whole(request.folder / REPORT, page(report).encode())
+    return {**document, "files": [str(path) for path in files], "report": str(request.folder / REPORT)}
+
+
+def renderer() -> Callable[[Any], str] | None:
+    """What makes a page of a report."""
+    with contextlib.suppress(ImportError):
+        from bellief.report.interactive import render
+
+        return render
+    return None
