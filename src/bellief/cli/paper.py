@@ -1,11 +1,12 @@
 """`bellief paper`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from bellief.cli import show
+from bellief.cli.sweeps import Address, EngineName, Every, Workers, check_engine, compute_sweep
 from bellief.errors import UserError
 
 
@@ -15,23 +16,149 @@ def register(app: typer.Typer) -> None:
 
 
 def paper(
-    scale: Annotated[str, typer.Option(metavar="NAME", help="tiny, quick, standard or full.")] = "quick",
-    only: Annotated[str | None, typer.Option(metavar="SWEEPS", help="")] = None,
+    scale: Annotated[
+        str, typer.Option(metavar="NAME", help="tiny, quick (minutes), standard (hours) or full (the paper's sizes).")
+    ] = "quick",
+    only: Annotated[
+        str | None, typer.Option(metavar="LABELS", help="Labels of items, with commas: fig:full_chain,tab:wasserstein.")
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Each scale gets a folder in here.")] = Path("runs/paper"),
+    reuse: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FOLDER", help="Take finished cells over from sweeps in another folder; repeatable."),
+    ] = None,
+    sizes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--size", metavar="SWEEP=RUNSxSTEPS", help="Another size than the scale's: maze/VDQN=5x1000; repeatable."
+        ),
+    ] = None,
+    list_items: Annotated[bool, typer.Option("--list", help="Show the items and their claims.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what is missing and its cost, from short trials; write nothing.")
+    ] = False,
     write_spec: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Write the sweeps' YAML files for 'bellief sweep', and compute nothing."),
     ] = None,
+    draw_only: Annotated[
+        bool, typer.Option("--draw-only", help="Compute nothing: draw and judge what is in the folder.")
+    ] = False,
+    docs: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Also write the pages with pictures, numbers and verdicts into a folder."),
+    ] = None,
+    engine: EngineName = "local",
+    address: Address = None,
+    workers: Workers = None,
+    every: Every = 30.0,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say only what goes wrong.")] = False,
 ) -> None:
-    """Regenerate the paper's figures and tables, and say what was reproduced."""
-    from bellief.files import write_whole
-    from bellief.paper.tasks import SCALES, TASKS, sweep_spec
+    """Compute the paper's figures and tables again, and say what was reproduced."""
+    check_engine(engine, address)
+    from bellief.paper.items import choose
+    from bellief.paper.tasks import check_scale, read_size
 
-    if scale not in SCALES:
-        raise UserError(f"There is no scale '{scale}'; choose one of {', '.join(SCALES)}.")
-    if write_spec is None:
-        raise UserError("Give --write-spec.")
-    write_spec.mkdir(parents=True, exist_ok=True)
-    for name in TASKS if only is None else only.split(","):
-        path = write_spec / f"{name}.yaml"
-        write_whole(path, sweep_spec(name, scale).to_yaml().encode())
-        show.print_lines(str(path))
+    chosen = choose(only)
+    if list_items:
+        _list(chosen, json)
+        return
+    check_scale(scale)
+    changes = dict(read_size(text) for text in sizes or [])
+    from bellief.paper import run
+
+    request = run.Request(chosen, scale, out, reuse or [], changes)
+    if write_spec is not None:
+        _write_specs(run.specs_of(request), write_spec, json)
+        return
+    if dry_run:
+        document = run.estimate(request, workers)
+        show.print_json(document) if json else _print_estimate(document)
+        return
+    if not draw_only:
+        _compute(run, request, engine, address, workers, every, json or quiet)
+    written = run.write_everything(request)
+    if docs is not None:
+        from bellief.paper.pages import write_pages
+
+        written["files"] += [str(path) for path in write_pages(request, docs)]
+    show.print_json(written) if json else _print_verdicts(written)
+
+
+def _compute(run: Any, request: Any, engine: str, address: str | None, workers: Any, every: float, quiet: bool) -> None:
+    def tell(text: str) -> None:
+        if not quiet:
+            typer.echo(text, err=True)
+
+    def go(spec: Any, folder: Path, others: list[Path]) -> None:
+        tell(f"sweep {spec.name}")
+        again = "the same command"
+        compute_sweep(spec, folder, None, engine, address, workers, every, False, False, quiet, others, again, False)
+
+    run.run_sweeps(request, go)
+    run.run_computations(request, tell)
+
+
+def _list(chosen: list[Any], json: bool) -> None:
+    rows = [
+        {
+            "label": item.label,
+            "title": item.title,
+            "sweeps": list(item.sweeps),
+            "computations": list(item.computations),
+            "claims": [f"{claim.subject}: {claim.sentence}" for claim in item.claims],
+        }
+        for item in chosen
+    ]
+    if json:
+        show.print_json(rows)
+        return
+    table = show.make_table("label", "title", "sweeps and computations", "claims")
+    for column in table.columns:
+        column.justify = "left"
+    for row in rows:
+        parts = ", ".join([*row["sweeps"], *row["computations"]])
+        table.add_row(row["label"], row["title"], parts, str(len(row["claims"])))
+    show.print_table(table)
+
+
+def _write_specs(specs: dict[str, Any], folder: Path, json: bool) -> None:
+    from bellief.files import write_whole
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise UserError(f"--write-spec: {folder} is no folder; choose another name.") from error
+    paths = [str(write_whole(folder / f"{name}.yaml", spec.to_yaml().encode())) for name, spec in specs.items()]
+    show.print_json(paths) if json else show.print_lines(*paths)
+
+
+def _print_estimate(document: dict[str, Any]) -> None:
+    table = show.make_table("sweep", "cells", "missing", "about")
+    for sweep in document["sweeps"]:
+        table.add_row(sweep["name"], str(sweep["cells"]), str(sweep["missing"]), _time(sweep["seconds"]))
+    show.print_table(table)
+    for other in document["others"]:
+        settings = ", ".join(f"{name} {value}" for name, value in other.items() if name not in ("name", "missing"))
+        state = "to compute, not in the estimate" if other["missing"] else "there"
+        show.print_lines(f"{other['name']} ({settings}): {state}")
+    show.print_lines(
+        f"All sweeps: about {_time(document['seconds'])}",
+        f"Nothing was written; without --dry-run the results go to {document['folder']}",
+    )
+
+
+def _time(seconds: float) -> str:
+    hours, rest = divmod(round(seconds), 3600)
+    return f"{hours} h {rest // 60} min {rest % 60} s"
+
+
+def _print_verdicts(document: dict[str, Any]) -> None:
+    table = show.make_table("item", "task", "claim", "verdict", "statistic")
+    for column in table.columns:
+        column.justify = "left"
+    for row in document["claims"]:
+        table.add_row(row["item"], row["subject"], row["claim"], row["verdict"], row["statistic"])
+    show.print_table(table)
+    show.print_lines(f"{len(document['files'])} files beside the report: {document['report']}")

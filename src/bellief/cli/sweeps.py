@@ -89,7 +89,7 @@ def sweep(
     quiet: Quiet = False,
 ) -> None:
     """Run every agent in every environment of a sweep, into a folder that survives being cut off."""
-    _check_engine(engine, address)
+    check_engine(engine, address)
     from bellief.sweeps.ledger import read_shard
     from bellief.sweeps.spec import load_spec
 
@@ -105,7 +105,7 @@ def sweep(
         else:
             _print_estimate(document)
         return
-    _run(described, folder, part, engine, address, workers, every, tensorboard, json, quiet, reuse or [])
+    compute_sweep(described, folder, part, engine, address, workers, every, tensorboard, json, quiet, reuse or [])
 
 
 def resume(
@@ -120,15 +120,16 @@ def resume(
     quiet: Quiet = False,
 ) -> None:
     """Finish a sweep that was cut off: what is there is checked and kept, what is missing is computed."""
-    _check_engine(engine, address)
+    check_engine(engine, address)
     from bellief.sweeps.ledger import read_shard
     from bellief.sweeps.store import Store
 
     part = None if shard is None else read_shard(shard)
-    _run(Store(folder).spec, folder, part, engine, address, workers, every, tensorboard, json, quiet)
+    compute_sweep(Store(folder).spec, folder, part, engine, address, workers, every, tensorboard, json, quiet)
 
 
-def _check_engine(engine: str, address: str | None) -> None:
+def check_engine(engine: str, address: str | None) -> None:
+    """Refuse an engine that is not there before anything slow happens."""
     if engine not in ENGINES:
         raise UserError(f"There is no engine called '{engine}'; choose local, ray or batch.")
     if engine == "ray" and importlib.util.find_spec("ray") is None:
@@ -137,7 +138,7 @@ def _check_engine(engine: str, address: str | None) -> None:
         raise UserError("--address is for the ray engine; add --engine ray, or leave it out.")
 
 
-def _run(
+def compute_sweep(
     spec: Any,
     folder: Path,
     shard: tuple[int, int] | None,
@@ -149,11 +150,14 @@ def _run(
     json: bool,
     quiet: bool,
     reuse: Sequence[Path] = (),
+    again: str | None = None,
+    conclude: bool = True,
 ) -> None:
+    """Compute a sweep and show how it goes; `again` says how to continue one that ends too early."""
     from bellief.cli.sweep_progress import show_sweep
     from bellief.sweeps.sweep import run_sweep
 
-    again = f"'bellief resume {folder}'"
+    again = again or f"'bellief resume {folder}'"
     with contextlib.ExitStack() as stack:
         tell = stack.enter_context(show_sweep(json, quiet, folder / "tensorboard" if tensorboard else None))
         if engine == "ray":  # which prints on standard output, whatever it is told
@@ -189,7 +193,7 @@ def _run(
             f"try them again with {again}.",
             1,
         )
-    if not json:
+    if conclude and not json:
         part = "" if shard is None else f" of part {shard[0]}/{shard[1]}"
         show.print_lines(f"{summary.finished} cells{part} finished, {summary.computed} of them now: {folder}")
 

@@ -154,9 +154,7 @@ def _summary(item: Item, results: Results) -> Table:
         span = (size.steps // 2, size.steps)
         values = runs.steps_survived(*span) if survived else runs.reward(*span)
         low, high = np.quantile(values, [0.05, 0.95])
-        rows.append(
-            [agent, f"{size.runs:,}", f"{size.steps:,}", plain(bootstrap(values)), f"{low:.4g} to {high:.4g}"]
-        )
+        rows.append([agent, f"{size.runs:,}", f"{size.steps:,}", plain(bootstrap(values)), f"{low:.4g} to {high:.4g}"])
     what = "Steps survived" if survived else "Reward per step"
     caption = f"{what} in the last half of the runs, {TASKS[sweep].title}: mean with 95% interval, and percentiles"
     return Table(caption, ["agent", "runs", "steps", "mean", "5th to 95th percentile of runs"], rows)

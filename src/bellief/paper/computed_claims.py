@@ -22,9 +22,7 @@ def worst(states: list[str]) -> str:
 
 def _distances(results: Results, reading: str) -> dict[int, tuple[np.ndarray, np.ndarray]]:
     found = results.computed("wasserstein")
-    return {
-        steps: (found[f"{reading}/{steps}/{INDUCTION}"], found[f"{reading}/{steps}/{MEAN_MDP}"]) for steps in SIZES
-    }
+    return {steps: (found[f"{reading}/{steps}/{INDUCTION}"], found[f"{reading}/{steps}/{MEAN_MDP}"]) for steps in SIZES}
 
 
 def _seen(values: np.ndarray) -> Size:

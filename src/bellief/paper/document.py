@@ -35,7 +35,9 @@ def build_document(folder: Folder, scale: str, chosen: Sequence[Item]) -> Docume
     judgements = judgements_of(chosen, results)
     counted = Counter(judgement.verdict for judgement in judgements)
     summary = [
-        f"Scale {scale}. Of {len(judgements)} claims, " + ", ".join(f"{counted[name]} {name}" for name in counted) + ".",
+        f"Scale {scale}. Of {len(judgements)} claims, "
+        + ", ".join(f"{counted[name]} {name}" for name in counted)
+        + ".",
         MARGIN_NOTE,
         "Curves marked 'ours' are not in the paper: BBI with our joint value belief and optimistic rule.",
     ]
@@ -100,7 +102,7 @@ def _sweep_facts(sweep: str, store: Any) -> list[tuple[str, str]]:
         days = sorted({record["finished"][:10] for record in records})
         facts += [("seed", str(store.spec.seed)), ("computing time", _duration(seconds))]
         facts.append(("computed on", days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"))
-        made = [record["fingerprint"] for record in records if isinstance(record.get("fingerprint"), dict)]
+        made = [record["made"] for record in records if isinstance(record.get("made"), dict)]
         for name in ("bellief", "jax", "backend", "device"):
             versions = sorted({str(one[name]) for one in made if one.get(name)})
             if versions:

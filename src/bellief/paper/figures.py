@@ -67,7 +67,9 @@ def _dress(axes: "Axes", chart: Chart) -> None:
     axes.set_xlabel(chart.x_label)
     axes.set_ylabel(chart.y_label)
     for name, height in chart.lines:
-        axes.axhline(height, color=style.INK, linewidth=1.0, linestyle=(0, (4, 2)), zorder=1, label=f"{name} {height:.4g}")
+        axes.axhline(
+            height, color=style.INK, linewidth=1.0, linestyle=(0, (4, 2)), zorder=1, label=f"{name} {height:.4g}"
+        )
 
 
 def _legend(axes: "Axes", columns: int = 1) -> None:
@@ -115,7 +117,9 @@ def weights_figure(chart: Chart) -> "Figure":
     figure = style.new_figure(7.6, 3.8)
     axes = figure.add_subplot()
     for curve in chart.curves:
-        axes.plot(curve.x, curve.mean, marker="o", markersize=3.5, color=style.colour_of(curve.label), label=curve.label)
+        axes.plot(
+            curve.x, curve.mean, marker="o", markersize=3.5, color=style.colour_of(curve.label), label=curve.label
+        )
     _dress(axes, chart)
     axes.set_title(chart.title, size=style.FONT_SIZE + 0.5, color=style.INK, loc="left")
     _legend(axes)

@@ -18,7 +18,9 @@ from bellief.report.document import Chart, Table
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-def write_item(item: Item, results: Results, folder: Path, endings: Sequence[str] = ("pdf", "png", "svg")) -> list[Path]:
+def write_item(
+    item: Item, results: Results, folder: Path, endings: Sequence[str] = ("pdf", "png", "svg")
+) -> list[Path]:
     """Write all files of an item; nothing where nothing was computed."""
     folder.mkdir(parents=True, exist_ok=True)
     written = [

@@ -1,6 +1,5 @@
 """`run_paper`: compute what items need and what is not there yet, then write what can be made from it."""
 
-import contextlib
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,13 +12,14 @@ from bellief.paper.document import build_document, judgements_of, seen_at
 from bellief.paper.files import write_item
 from bellief.paper.items import ITEMS, Item, computations_of, sweeps_of
 from bellief.paper.results import Folder
-from bellief.paper.tasks import SCALES, TASKS, Size, sweep_spec
+from bellief.paper.tasks import TASKS, Size, sweep_spec
+from bellief.report.interactive import render
 
 REPORT = "report.html"
 
 
 class Request(NamedTuple):
-    """What to make: items, scale, where, other folders to take finished cells from, and sizes other than the scale's."""
+    """What to make: items, scale, where, folders to take finished cells from, and sizes other than the scale's."""
 
     items: list[Item]
     scale: str
@@ -33,13 +33,6 @@ class Request(NamedTuple):
         return self.out / self.scale
 
 
-def check_scale(scale: str) -> str:
-    """The name of a scale."""
-    if scale not in SCALES:
-        raise UserError(f"There is no scale '{scale}'; choose one of {', '.join(SCALES)}.")
-    return scale
-
-
 def specs_of(request: Request) -> dict[str, Any]:
     """The sweeps that are needed, checked."""
     return {name: sweep_spec(name, request.scale, request.sizes) for name in sweeps_of(request.items)}
@@ -51,7 +44,9 @@ def stores_in(folders: Sequence[Path]) -> list[Path]:
     for folder in folders:
         if not folder.is_dir():
             raise UserError(f"--reuse: there is no folder {folder}.")
-        heads = sorted({*folder.glob("config.yaml"), *folder.glob("*/config.yaml"), *folder.glob("**/sweeps/*/config.yaml")})
+        heads = sorted(
+            {*folder.glob("config.yaml"), *folder.glob("*/config.yaml"), *folder.glob("**/sweeps/*/config.yaml")}
+        )
         found += [head.parent for head in heads]
     return found
 
@@ -93,10 +88,16 @@ def estimate(request: Request, workers: int | None) -> dict[str, Any]:
         there = folder.computation(name).exists() and str(folder.computed(name)["key"]) == key_of(name, request.scale)
         others.append({"name": name, "missing": not there, **COMPUTATIONS[name].settings[request.scale]})
     seconds = sum(sweep["seconds"] for sweep in sweeps)
-    return {"scale": request.scale, "folder": str(request.folder), "seconds": seconds, "sweeps": sweeps, "others": others}
+    return {
+        "scale": request.scale,
+        "folder": str(request.folder),
+        "seconds": seconds,
+        "sweeps": sweeps,
+        "others": others,
+    }
 
 
-def write_everything(request: Request, page: Callable[[Any], str] | None) -> dict[str, Any]:
+def write_everything(request: Request) -> dict[str, Any]:
     """Figures, tables, verdicts and the report, from what is in the folder."""
     folder = Folder(request.folder)
     results = folder.results()
@@ -117,16 +118,6 @@ def write_everything(request: Request, page: Callable[[Any], str] | None) -> dic
     ]
     document = {"scale": request.scale, "claims": rows}
     write_whole(request.folder / "verdicts.json", (json.dumps(document, indent=1) + "\n").encode())
-    if page is not None:
-        report = build_document(folder, request.scale, list(ITEMS.values()))
-        write_whole(request.folder / REPORT, page(report).encode())
+    page = render(build_document(folder, request.scale, list(ITEMS.values())))
+    write_whole(request.folder / REPORT, page.encode())
     return {**document, "files": [str(path) for path in files], "report": str(request.folder / REPORT)}
-
-
-def renderer() -> Callable[[Any], str] | None:
-    """What makes a page of a report."""
-    with contextlib.suppress(ImportError):
-        from bellief.report.interactive import render
-
-        return render
-    return None

@@ -15,8 +15,8 @@ SCALES = ("tiny", "quick", "standard", "full")
 HORIZONS = (10, 20, 50, 100)
 SEED = 0
 MARGIN_NOTE = (
-    "Words of the paper are given numbers that it does not have: 'similar' and 'very small' mean within 10% of the best "
-    "possible reward, 'slightly' within 25%, 'unsatisfactory' more than 10% behind the best of BBI, MMBI and PSRL; "
+    "Words of the paper are given numbers that it does not have: 'similar' and 'very small' mean within 10% of the "
+    "best possible reward, 'slightly' within 25%, 'unsatisfactory' more than 10% behind the best of BBI, MMBI and PSRL; "
     "rewards are those of the last half of the runs, and intervals are 95% bootstrap intervals over runs."
 )
 
@@ -120,7 +120,7 @@ TASKS: dict[str, Task] = {
         "maze",
         "Maze",
         _without(DISCRETE, "BSS", "BQL"),
-        _sizes((2, 20), (10, 400), (10, 4_000), (30, MILLION)),
+        _sizes((2, 20), (10, 200), (10, 4_000), (30, MILLION)),
         _VDQN,
     ),
     "nchain-horizons": Task(
@@ -134,7 +134,7 @@ TASKS: dict[str, Task] = {
         "maze",
         "Maze",
         _HORIZONS,
-        _sizes((2, 20), (10, 400), (10, 4_000), (30, MILLION)),
+        _sizes((2, 20), (10, 200), (10, 4_000), (30, MILLION)),
         shares="maze",
     ),
     "nchain-rollouts": Task(
@@ -200,6 +200,13 @@ def sweep_document(name: str, scale: str, changes: dict[str, Size] | None = None
 def readings(steps: int) -> list[int]:
     """Steps at which the curves of a sweep are read besides the usual ones."""
     return sorted(mark for mark in {*_MARKS, steps // 2, steps} if 0 < mark <= steps)
+
+
+def check_scale(scale: str) -> str:
+    """The name of a scale."""
+    if scale not in SCALES:
+        raise UserError(f"There is no scale '{scale}'; choose one of {', '.join(SCALES)}.")
+    return scale
 
 
 def read_size(text: str) -> tuple[str, Size]:
