@@ -1,5 +1,6 @@
 """Tests of what the paper says of value posteriors, their distances to the truth, and the Bayes bounds."""
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -34,10 +35,7 @@ def distance_falls(reading: str) -> Callable[[Results], Outcome]:
 
     def test(results: Results) -> Outcome:
         induction = {steps: pair[0] for steps, pair in _distances(results, reading).items()}
-        falls = [
-            paired_difference(induction[before], induction[after])
-            for before, after in zip(SIZES, SIZES[1:], strict=False)
-        ]
+        falls = [paired_difference(induction[before], induction[after]) for before, after in itertools.pairwise(SIZES)]
         states = [HOLDS if fall.low > 0 else FAILS if fall.high <= 0 else UNCLEAR for fall in falls]
         means = ", ".join(f"{steps:,}: {plain(bootstrap(values))}" for steps, values in induction.items())
         return Outcome(worst(states), f"distance by steps, {means}", _seen(induction[10]))

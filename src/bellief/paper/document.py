@@ -102,7 +102,7 @@ def _sweep_facts(sweep: str, store: Any) -> list[tuple[str, str]]:
         days = sorted({record["finished"][:10] for record in records})
         facts += [("seed", str(store.spec.seed)), ("computing time", _duration(seconds))]
         facts.append(("computed on", days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"))
-        made = [record["made"] for record in records if isinstance(record.get("made"), dict)]
+        made = [one for record in records for one in record.get("made", [])]
         for name in ("bellief", "jax", "backend", "device"):
             versions = sorted({str(one[name]) for one in made if one.get(name)})
             if versions:

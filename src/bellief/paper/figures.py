@@ -1,4 +1,4 @@
-"""Figures from charts, in the paper's form: mean, 5-95 percentile, black standard-error lines; equal bytes each time."""
+"""Figures from charts, in the paper's form: mean, 5-95 percentile, black standard-error lines; equal bytes always."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

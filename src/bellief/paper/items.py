@@ -164,8 +164,8 @@ ITEMS: dict[str, Item] = {
                 Size(5, 1000),
                 computed.captures_uncertainty,
             ),
-            "Value of the start state. The paper's policy takes the first action with probability 0.8; which action is the "
-            "first depends on the source of the environment, so both readings are shown.",
+            "Value of the start state. The paper's policy takes the first action with probability 0.8; which action is "
+            "the first depends on the source of the environment, so both readings are shown.",
         ),
         Item(
             "tab:wasserstein",

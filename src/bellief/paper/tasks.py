@@ -16,8 +16,8 @@ HORIZONS = (10, 20, 50, 100)
 SEED = 0
 MARGIN_NOTE = (
     "Words of the paper are given numbers that it does not have: 'similar' and 'very small' mean within 10% of the "
-    "best possible reward, 'slightly' within 25%, 'unsatisfactory' more than 10% behind the best of BBI, MMBI and PSRL; "
-    "rewards are those of the last half of the runs, and intervals are 95% bootstrap intervals over runs."
+    "best possible reward, 'slightly' within 25%, 'unsatisfactory' more than 10% behind the best of BBI, MMBI and "
+    "PSRL; rewards are those of the last half of the runs, and intervals are 95% bootstrap intervals over runs."
 )
 
 OURS = "BBI (ours)"
