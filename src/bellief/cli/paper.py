@@ -48,6 +48,9 @@ def paper(
         Path | None,
         typer.Option(metavar="FOLDER", help="Also write the pages with pictures, numbers and verdicts into a folder."),
     ] = None,
+    readme: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also put the table of verdicts between the marks of a README.")
+    ] = None,
     engine: EngineName = "local",
     address: Address = None,
     workers: Workers = None,
@@ -79,10 +82,12 @@ def paper(
     if not draw_only:
         _compute(run, request, engine, address, workers, every, json or quiet)
     written = run.write_everything(request)
-    if docs is not None:
-        from bellief.paper.pages import write_pages
+    if docs is not None or readme is not None:
+        from bellief.paper import pages
 
-        written["files"] += [str(path) for path in write_pages(request, docs)]
+        more = [] if docs is None else pages.write_pages(request, docs)
+        more += [] if readme is None else [pages.fill_readme(request, readme)]
+        written["files"] += [str(path) for path in more]
     show.print_json(written) if json else _print_verdicts(written)
 
 

@@ -1,8 +1,8 @@
 """BBI's value beside the upper bound on the Bayes-optimal value (the paper's fig:bayes_bounds), on NChain.
 
 The bound is the mean over MDPs from the posterior of their optimal values. BBI's value is that of the policy it
-follows, averaged over the same MDPs. Both are taken once for ever and once for H steps from zero: mixing the two, as a plain
-reading of the paper does, leaves 37% of the discounted mass between them whatever the agent learned.
+follows, averaged over the same MDPs. Both are taken once for ever and once for H steps from zero: mixing the two, as a
+plain reading of the paper does, leaves 37% of the discounted mass between them whatever the agent learned.
 """
 
 import jax

@@ -27,12 +27,17 @@ def curve_of(label: str, x: np.ndarray, values: np.ndarray) -> Curve:
     """Mean, 5th and 95th percentile and standard error over runs."""
     low, high = np.quantile(values, [0.05, 0.95], axis=0)
     error = values.std(0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.zeros(values.shape[1])
-    numbers = (array.tolist() for array in (np.asarray(x), values.mean(0), low, high, error))
-    return Curve(label, *numbers, ours=label.startswith(OURS))  # type: ignore[misc]
+    step, mean, low, high, error = (array.tolist() for array in (np.asarray(x), values.mean(0), low, high, error))
+    return Curve(label, step, mean, low, high, error, ours=label.startswith(OURS))
 
 
-def _shown(runs: Runs) -> np.ndarray:
-    return runs.smoothed if runs.survived is None else runs.survived
+def _learning_curve(agent: str, runs: Runs) -> Curve:
+    """The smoothed reward or, where episodes are the point, their smoothed length. Where there is more to see, the
+    first steps are left out: an average of nine rewards says nothing.
+    """
+    shown = runs.smoothed if runs.survived is None else runs.survived
+    kept = runs.step >= (10 if runs.step[-1] >= 1_000 else 1)
+    return curve_of(agent, runs.step[kept], shown[:, kept])
 
 
 def _axis(results: Results, sweep: str, agents: list[str]) -> str:
@@ -52,7 +57,7 @@ def _learning(item: Item, results: Results) -> list[Chart]:
     if not agents:
         return []
     found = [(agent, results.runs(sweep, agent)) for agent in agents]
-    curves = [curve_of(agent, runs.step, _shown(runs)) for agent, runs in found]
+    curves = [_learning_curve(agent, runs) for agent, runs in found]
     return [Chart(item.title, "step", _axis(results, sweep, agents), curves, True, _lines(results, sweep))]
 
 
@@ -64,7 +69,7 @@ def _panels(item: Item, results: Results) -> list[Chart]:
     for agent in results.agents(sweep):
         if agent not in FLOOR_AND_CEILING:
             runs = results.runs(sweep, agent)
-            curves = [curve_of(agent, runs.step, _shown(runs))]
+            curves = [_learning_curve(agent, runs)]
             charts.append(Chart(agent, "step", _axis(results, sweep, [agent]), curves, True, lines))
     return charts
 

@@ -181,7 +181,7 @@ def spread_difference(one: np.ndarray, other: np.ndarray, resamples: int = 1_000
 
     def resampled(values: np.ndarray) -> np.ndarray:
         chosen = rng.integers(0, len(values), (resamples, len(values)))
-        return np.array([percentile_range(values[rows]) for rows in chosen])
+        return percentile_range(values[chosen])
 
     gaps = resampled(one) - resampled(other)
     low, high = np.quantile(gaps, [0.025, 0.975])

@@ -196,7 +196,8 @@ def compute(name: str, scale: str, path: Path, reuse: list[Path], tell: Callable
             write_whole(path, (other / path.name).read_bytes())
             return False
     computation = COMPUTATIONS[name]
-    settings, arrays, files = computation.settings[scale], {}, []
+    settings, files = computation.settings[scale], []
+    arrays: dict[str, np.ndarray] = {}
     for label, part in computation.parts(settings):
         file = path.with_name(f"{path.stem}-{key}-{label.replace(' ', '_')}.npz")
         if not file.exists():

@@ -29,10 +29,12 @@ def seen_at(judgement: Judgement) -> str:
     return "" if size is None else f"{size.runs:,} x {size.steps:,} steps"
 
 
-def build_document(folder: Folder, scale: str, chosen: Sequence[Item]) -> Document:
-    """The whole report."""
+def build_document(
+    folder: Folder, scale: str, chosen: Sequence[Item], judgements: Sequence[Judgement] | None = None
+) -> Document:
+    """The whole report; `judgements` are those of the items, where they are known already."""
     results = folder.results()
-    judgements = judgements_of(chosen, results)
+    judgements = judgements_of(chosen, results) if judgements is None else judgements
     counted = Counter(judgement.verdict for judgement in judgements)
     summary = [
         f"Scale {scale}. Of {len(judgements)} claims, "

@@ -1,7 +1,7 @@
 """Figures from charts, in the paper's form: mean, 5-95 percentile, black standard-error lines; equal bytes always."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -43,7 +43,7 @@ def _draw(axes: "Axes", curve: Curve, band: bool) -> None:
         for side in (mean - error, mean + error):
             axes.plot(x, side, color="black", linewidth=0.7, zorder=4)
     # Ours is no curve of the paper: it is dashed and thicker, in every figure.
-    dashed = (0, (5, 1.5)) if curve.ours else "-"
+    dashed: Any = (0, (5, 1.5)) if curve.ours else "-"
     if curve.label.endswith("upper bound"):
         dashed = (0, (1.2, 1.2))
     faint = curve.label.endswith("H = 10") and curve.ours
@@ -97,7 +97,7 @@ def curves_figure(charts: Sequence[Chart], band: bool) -> "Figure":
 
 def panels_figure(title: str, charts: Sequence[Chart]) -> "Figure":
     """One panel for each agent, on one vertical axis, as in the paper's confidence figures."""
-    columns = 3 if len(charts) > 4 else 2
+    columns = {1: 1, 2: 2, 3: 3, 4: 2, 7: 4, 8: 4}.get(len(charts), 3)
     rows = -(-len(charts) // columns)
     figure = style.new_figure(3.5 * columns + 0.4, 2.5 * rows + 0.4)
     panels = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()

@@ -118,6 +118,6 @@ def write_everything(request: Request) -> dict[str, Any]:
     ]
     document = {"scale": request.scale, "claims": rows}
     write_whole(request.folder / "verdicts.json", (json.dumps(document, indent=1) + "\n").encode())
-    page = render(build_document(folder, request.scale, list(ITEMS.values())))
+    page = render(build_document(folder, request.scale, list(ITEMS.values()), judgements))
     write_whole(request.folder / REPORT, page.encode())
     return {**document, "files": [str(path) for path in files], "report": str(request.folder / REPORT)}
