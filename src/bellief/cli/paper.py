@@ -79,6 +79,8 @@ def paper(
         document = run.estimate(request, workers)
         show.print_json(document) if json else _print_estimate(document)
         return
+    if draw_only and not request.folder.is_dir():
+        raise UserError(f"--draw-only has nothing to draw: there is no folder {request.folder}.")
     if not draw_only:
         _compute(run, request, engine, address, workers, every, json or quiet)
     written = run.write_everything(request)

@@ -1,8 +1,8 @@
 """What was computed, as the claims and figures need it: arrays by sweep and agent, read from the stores."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +13,16 @@ from bellief.paper.tasks import TASKS, Size
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+@functools.cache
+def _optimum(name: str) -> float | None:
+    from bellief.envs import make
+    from bellief.envs.base import Environment
+    from bellief.experiments.compare import best_average
+
+    environment = make(name)
+    return best_average(environment) if isinstance(environment, Environment) else None
 
 
 class Missing(Exception):
@@ -82,7 +92,7 @@ class Folder:
         self.folder = Path(folder)
         self._runs: dict[tuple[str, str], Runs] = {}
 
-    @cached_property
+    @functools.cached_property
     def stores(self) -> dict[str, Any]:
         """The sweeps that were begun, by name."""
         from bellief.sweeps.read import open_store
@@ -139,12 +149,7 @@ class Folder:
 
     def optimum(self, sweep: str) -> float | None:
         """The largest long-run average reward in a sweep's environment, where its model is a table."""
-        from bellief.envs import make
-        from bellief.envs.base import Environment
-        from bellief.experiments.compare import best_average
-
-        environment = make(TASKS[sweep].environment)
-        return best_average(environment) if isinstance(environment, Environment) else None
+        return _optimum(TASKS[sweep].environment)
 
     def computed(self, name: str) -> dict[str, np.ndarray]:
         """A computation's arrays."""

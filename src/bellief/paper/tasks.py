@@ -179,7 +179,7 @@ def sweep_document(name: str, scale: str, changes: dict[str, Size] | None = None
     agents, sizes = [], []
     for label, entry in task.agents.items():
         exception = task.exceptions.get(label, {}).get(scale)
-        if name in changes and exception is not None:
+        if exception is not None:
             exception = Size(*map(min, exception, usual))
         size = changes.get(f"{name}/{label}", exception)
         apart = {} if size is None or size == usual else {"runs": size.runs, "steps": size.steps}

@@ -1,0 +1,52 @@
+"""Every item is there, at the paper's sizes, and its sweeps fit together."""
+
+import pytest
+
+from bellief.paper import tasks
+from bellief.paper.items import ITEMS
+from bellief.paper.tasks import SCALES, TASKS, Size, sweep_document, sweep_spec
+
+LABELS = [
+    *("fig:full_chain", "fig:full_loop", "fig:full_lava_small", "fig:full_lava_big", "fig:full_maze"),
+    *("fig:linear_model", "fig:inverted_pendulum", "fig:chainhorizon", "fig:mazehorizon", "fig:bayes_bounds"),
+    *("fig:posterior_plots", "tab:wasserstein", "fig:ci_chain", "fig:ci_loop", "fig:ci_lava_lake_small"),
+    *("fig:ci_lava_lake", "fig:ci_maze"),
+]
+
+
+def test_every_item_of_the_paper_is_there():
+    assert set(LABELS) <= set(ITEMS)
+    assert all(item.claims and (item.sweeps or item.computations) for item in ITEMS.values())
+
+
+def test_full_sizes_are_the_papers():
+    sizes = {name: TASKS[name].sizes["full"] for name in TASKS}
+    million = 1_000_000
+    assert sizes["nchain"] == sizes["doubleloop"] == sizes["nchain-horizons"] == Size(50, million)
+    assert sizes["lavalake"] == Size(20, million)
+    assert sizes["lavalake10"] == sizes["maze"] == sizes["maze-horizons"] == Size(30, million)
+    assert (sizes["linear-model"], sizes["pendulum"]) == (Size(100, 100_000), Size(30, 100_000))
+    assert tasks.size_of("nchain", "BSS", "full") == Size(50, 10_000)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_horizons_and_formulas_share_cells_with_the_task(scale):
+    from bellief.sweeps.cells import expand
+
+    def cells(name):
+        return {setup.agent: {cell.id for cell in setup.cells} for setup in expand(sweep_spec(name, scale))}
+
+    chain = cells("nchain")
+    assert cells("nchain-horizons")["BBI, H = 100"] == chain["BBI"]
+    assert cells("nchain-horizons")["BBI (ours), H = 100"] == chain["BBI (ours)"]
+    assert cells("nchain-rollouts")["BBI, formula 3"] == chain["BBI"]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("name", TASKS)
+def test_claims_find_their_readings(name, scale):
+    document = sweep_document(name, scale)
+    for agent in document["agents"]:
+        length = agent.get("steps", document["steps"])
+        assert length // 2 in document["readings"] or length // 2 == 0
+        assert length in document["readings"]
