@@ -25,7 +25,7 @@ def made(tmp_path_factory):
     """A folder with a small sweep of two agents that hardly need compiling, and one small computation."""
     out = tmp_path_factory.mktemp("paper")
     with pytest.MonkeyPatch.context() as patch:
-        few = {label: DISCRETE[label] for label in ("Q-learning", "optimal")}
+        few = {"PSRL": DISCRETE["Q-learning"], "optimal": DISCRETE["optimal"]}
         patch.setitem(TASKS, "nchain", TASKS["nchain"]._replace(agents=few))
         request = run.Request(choose("fig:full_chain,fig:ci_chain"), "tiny", out, [], {})
         run.run_sweeps(request, go)
@@ -60,7 +60,7 @@ def test_the_report_and_all_files_are_functions_of_the_store(made):
         assert {f"{stem}.{ending}" for ending in ("pdf", "png", "svg", "csv")} <= names
     assert {"tab-wasserstein.csv", "tab-wasserstein.md", "tab-wasserstein.tex", "fig-full_chain-table.md"} <= names
     assert b"22.80" in first[1]["tab-wasserstein.md"]
-    assert b"Q-learning" in first[0]["report.html"]
+    assert b"PSRL" in first[0]["report.html"]
 
 
 def test_verdicts_cover_every_claim(made):
@@ -73,8 +73,8 @@ def test_verdicts_cover_every_claim(made):
 def test_csv_has_what_the_figure_shows(made):
     run.write_everything(made)
     lines = (made.folder / "items" / "fig-full_chain.csv").read_text().splitlines()
-    curve = run.Folder(made.folder).runs("nchain", "Q-learning")
-    last = next(line for line in reversed(lines) if ",Q-learning," in line).split(",")
+    curve = run.Folder(made.folder).runs("nchain", "PSRL")
+    last = next(line for line in reversed(lines) if ",PSRL," in line).split(",")
     assert int(last[-5]) == curve.step[-1] == 200
     assert float(last[-4]) == pytest.approx(curve.smoothed[:, -1].mean(), rel=1e-5)
 
@@ -87,10 +87,10 @@ def test_pages_and_readme(made, tmp_path):
     assert "fig-full_chain.png)" in page
     assert (docs / "fig-full_chain.png").exists()
     assert "Not computed at this scale." in page
-    readme.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    readme.write_text(f"before\n{BEGIN}\nOUTDATED\n{END}\nafter\n")
     fill_readme(made, readme)
     text = readme.read_text()
-    assert "old" not in text
+    assert "OUTDATED" not in text
     assert text.startswith("before\n")
     assert text.endswith("after\n")
     assert "| the paper says |" in text

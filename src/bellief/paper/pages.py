@@ -30,7 +30,7 @@ def write_pages(request: Any, docs: Path) -> list[Path]:
     for item in ITEMS.values():
         written += write_item(item, results, docs, endings=("png",))
     judgements = judgements_of(list(ITEMS.values()), results)
-    page = index_page(judgements, results, folder, request.scale)
+    page = index_page(judgements, results, folder, request.scale, docs)
     written.append(write_whole(docs / "index.md", page.encode()))
     return written
 
@@ -64,7 +64,7 @@ def items_of(label: str) -> str:
     return next(group for group, starts in _GROUPS.items() if label.startswith(starts))
 
 
-def index_page(judgements: Sequence[Judgement], results: Results, folder: Folder, scale: str) -> str:
+def index_page(judgements: Sequence[Judgement], results: Results, folder: Folder, scale: str, docs: Path) -> str:
     """The page: verdicts in short, every item with its picture, table and claims."""
     parts = [
         "# The paper's experiments, computed again",
@@ -79,11 +79,13 @@ def index_page(judgements: Sequence[Judgement], results: Results, folder: Folder
         verdict_matrix(judgements),
     ]
     for item in ITEMS.values():
-        parts += _item_section(item, [one for one in judgements if one.claim.item == item.label], results, folder)
+        parts += _item_section(item, [one for one in judgements if one.claim.item == item.label], results, folder, docs)
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _item_section(item: Item, judgements: Sequence[Judgement], results: Results, folder: Folder) -> list[str]:
+def _item_section(
+    item: Item, judgements: Sequence[Judgement], results: Results, folder: Folder, docs: Path
+) -> list[str]:
     lines = [f"## {item.label}", "", f"{item.title}. {item.remark}".strip(), ""]
     names = [item.stem]
     if item.kind == items.POSTERIORS:
@@ -91,8 +93,7 @@ def _item_section(item: Item, judgements: Sequence[Judgement], results: Results,
     facts = facts_of(item, folder)
     if not facts:
         return [*lines, "Not computed at this scale.", ""]
-    if item.kind != items.DISTANCES:
-        lines += [f"![{item.title}]({name}.png)" for name in names] + [""]
+    lines += [f"![{item.title}]({name}.png)\n" for name in names if (docs / f"{name}.png").exists()]
     for table in tables_of(item, results):
         lines += [to_markdown(table)]
     rows = [
