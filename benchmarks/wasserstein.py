@@ -11,33 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.stats import wasserstein_distance
 
 import bellief
-from bellief.envs import make
-
-POLICIES = {"back-heavy": (0.8, 0.2), "forward-heavy": (0.2, 0.8)}
-SIZES = (10, 100, 1000)
-PAPER = {10: (22.80, 30.69), 100: (16.41, 17.90), 1000: (4.18, 4.27)}
-DISCOUNT = 0.99
-
-
-def simulate(rng: np.random.Generator, policy: tuple[float, float], steps: int) -> bellief.Transitions:
-    """A log of the fixed policy in NChain."""
-    outcomes = make("nchain").outcomes
-    state, rows = 0, []
-    for _ in range(steps):
-        action = int(rng.random() < policy[1])
-        outcome = int(rng.random() >= outcomes.probability[state, action, 0])
-        following = int(outcomes.next_state[state, action, outcome])
-        rows.append((state, action, outcomes.reward[state, action, outcome], following))
-        state = following
-    return bellief.Transitions.from_arrays(*map(np.array, zip(*rows, strict=True)), states=5, actions=2)
-
-
-def distance(truth: np.ndarray, samples: np.ndarray) -> float:
-    """Mean over states of the one-dimensional Wasserstein distances."""
-    return float(np.mean([wasserstein_distance(truth[:, state], samples[:, state]) for state in range(5)]))
+from bellief.paper.computations import DISCOUNT, SIZES, data_set, distance
+from bellief.paper.computations import READINGS as POLICIES
+from bellief.paper.computed_claims import PRINTED as PAPER
 
 
 def measure(data: bellief.Transitions, policy: np.ndarray, truth_size: int, seed: int) -> dict[str, float]:
@@ -80,8 +58,7 @@ def main() -> None:
         policy = np.tile(probabilities, (5, 1))
         for steps in SIZES:
             for number in range(options.data_sets):
-                rng = np.random.default_rng([options.seed, steps, number, reading == "back-heavy"])
-                data = simulate(rng, probabilities, steps)
+                data = data_set(reading, steps, number, options.seed)
                 found = measure(data, policy, options.truth, options.seed * 1000 + number)
                 rows += [
                     {"policy": reading, "steps": steps, "data set": number, "method": method, "distance": value}
