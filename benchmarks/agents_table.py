@@ -2,7 +2,8 @@
 
     python benchmarks/agents_table.py DIR/agents.jsonl --csv docs/results/agents-100k.csv --steps 100000
 
-Takes JSON lines and CSV files of an earlier call; where two hold the same runs, the later file wins. Prints the tables.
+Takes JSON lines, CSV files of an earlier call and folders of sweeps; where two hold the same runs, the later one wins.
+Prints the tables.
 """
 
 import argparse
@@ -11,6 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+
+from agents import spans
+from bellief.sweeps import open_store
 
 NAMES = {
     "nchain": "NChain",
@@ -26,6 +30,8 @@ SPANS = ["early", "last_half", "last_tenth", "gain"]
 
 def read(path: Path) -> pd.DataFrame:
     """One row per run."""
+    if path.is_dir():
+        return from_sweep(path)
     if path.suffix == ".csv":
         return pd.read_csv(path)
     rows = []
@@ -36,6 +42,25 @@ def read(path: Path) -> pd.DataFrame:
             for run in range(line["runs"])
         ]
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def from_sweep(folder: Path) -> pd.DataFrame:
+    """The finished conditions of a sweep whose readings hold the ends of the spans."""
+    frames = []
+    for condition in open_store(folder).conditions:
+        if not condition.cells:
+            continue
+        result, last = condition.result(), condition.steps
+        at = dict(zip(result.step.tolist(), result.total.T, strict=True)) | {0: np.zeros(result.runs)}
+        settings = ",".join(f"{name}={value}" for name, value in condition.setup.agent_settings.items())
+        frame = pd.DataFrame({"env": result.env, "agent": ":".join(filter(None, (result.agent, settings)))}, range(1))
+        frame = frame.loc[[0] * result.runs].assign(steps=last, run=range(result.runs), gain=result.gain)
+        for name, (first, end) in spans(result.env, last).items():
+            # A curve that was not read at the end of a span says nothing of it.
+            known = first in at and end in at
+            frame[name] = np.round((at[end] - at[first]) / (end - first), 7) if known else np.nan
+        frames.append(frame[COLUMNS])
+    return pd.concat(frames, ignore_index=True)
 
 
 def digits(env: str) -> int:
