@@ -9,8 +9,16 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import time
 
+# Puts the pipes on the descriptors that Chromium wants, out of each other's way first, and becomes Chromium.
+LAUNCH = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 20) for number in sys.argv[1:3]]
+os.dup2(ends[0], 3), os.dup2(ends[1], 4)
+os.execvp(sys.argv[3], sys.argv[3:])
+"""
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -29,10 +37,9 @@ class Browser:
             "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --hide-scrollbars "
             "--disable-background-networking --remote-debugging-pipe"
         )
-        # A shell puts the pipes on the descriptors that Chromium wants.
-        command = f'exec "$0" "$@" 3<&{to_read} 4>&{from_write}'
+        pipes = [str(to_read), str(from_write)]
         self.process = subprocess.Popen(
-            ["sh", "-c", command, program, *flags.split(), f"--user-data-dir={profile}", "about:blank"],
+            [sys.executable, "-S", "-c", LAUNCH, *pipes, program, *flags.split(), f"--user-data-dir={profile}"],
             pass_fds=(to_read, from_write),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -41,6 +48,13 @@ class Browser:
         os.close(from_write)
         self.buffer, self.number, self.session = b"", 0, None
         self.requests, self.complaints, self.loaded = [], [], False
+        try:
+            self._attach()
+        except BaseException:
+            self.close()
+            raise
+
+    def _attach(self):
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
