@@ -146,8 +146,9 @@ def _optimum(condition: Condition) -> float | None:
     return best_average(environment) if isinstance(environment, Environment) else None
 
 
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4g}"
+def _number(value: float | None, digits: int = 4) -> str:
+    """Rounded; what is left of a difference of equal numbers counts as nothing."""
+    return "–" if value is None else f"{round(value, 12):.{digits}g}"
 
 
 def _range(values: dict[str, float | None]) -> str:
@@ -161,10 +162,10 @@ def _final_table(name: str, read: Sequence[Read]) -> Table:
         runs = f"{len(one.curves.run)} of {one.condition.runs}"
         numbers = (
             _number(final["mean"]),
-            _number(final["se"]),
+            _number(final["se"], 2),
             _range(final),
             _number(whole["mean"]),
-            _number(whole["se"]),
+            _number(whole["se"], 2),
         )
         rows.append([one.condition.agent, *numbers, f"{one.condition.steps:,}", runs])
     columns = ["agent", "last tenth", "standard error", "5–95% of runs", "whole run", "standard error", "steps", "runs"]
@@ -179,7 +180,7 @@ def _episode_table(name: str, read: Sequence[Read]) -> Table:
         assert curves.falls is not None
         falls, length = summarise(curves.falls[:, -1]), summarise(one.final_length)
         over = int(curves.over[:, -1].sum())
-        numbers = (_number(falls["mean"]), _number(falls["se"]), _number(length["mean"]), _number(length["se"]))
+        numbers = (_number(falls["mean"]), _number(falls["se"], 2), _number(length["mean"]), _number(length["se"], 2))
         rows.append([one.condition.agent, f"{over:,}", *numbers, _range(length)])
     columns = ["agent", "episodes", "ended, a run", "standard error", "steps, last tenth", "standard error", "5–95%"]
     return Table(f"{name}: episodes", columns, rows)
