@@ -52,10 +52,7 @@ class BoxRunResult(RunResult):
         for step in (first, last):
             if step not in at:
                 raise UserError(f"There is no reading at step {step}; ask for one with readings=({step},).")
-        over, length = (np.pad(array, ((0, 0), (1, 0))) for array in (self.over, self.length))
-        number = over[:, at[last]] - over[:, at[first]]
-        total = length[:, at[last]] - length[:, at[first]]
-        return np.where(number > 0, total / np.maximum(number, 1), last - length[:, at[last]])
+        return mean_length(self.over, self.length, at[first], at[last], last)
 
     @property
     def final_steps_survived(self) -> Float[np.ndarray, "runs"]:
@@ -118,6 +115,18 @@ class BoxRunResult(RunResult):
         except BaseException:
             shutil.rmtree(work, ignore_errors=True)
             raise
+
+
+def mean_length(
+    over: Int[np.ndarray, "runs G"], length: Float[np.ndarray, "runs G"], first: int, last: int, step: int
+) -> Float[np.ndarray, "runs"]:
+    """Mean length of the episodes that were over between two readings, counted from 1 (0 for the start).
+
+    Where none was, the steps from the last one before up to `step`, that of the later reading.
+    """
+    over, length = (np.pad(array, ((0, 0), (1, 0))) for array in (over, length))
+    number, total = (array[:, last] - array[:, first] for array in (over, length))
+    return np.where(number > 0, total / np.maximum(number, 1), step - length[:, last])
 
 
 class Compiled:

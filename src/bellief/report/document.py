@@ -5,7 +5,10 @@ holds is shown as it is, never as markup.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from numpy import ndarray
 
 # A verdict says one of these; others are shown too, without a sign of their own.
 REPRODUCED, NOT_REPRODUCED, UNDER_SPECIFIED, TOO_SMALL = (
@@ -22,11 +25,11 @@ class Curve(NamedTuple):
     """
 
     label: str
-    x: Sequence[float]
-    mean: Sequence[float]
-    low: Sequence[float] | None = None
-    high: Sequence[float] | None = None
-    error: Sequence[float] | None = None
+    x: "Sequence[float] | ndarray"
+    mean: "Sequence[float] | ndarray"
+    low: "Sequence[float] | ndarray | None" = None
+    high: "Sequence[float] | ndarray | None" = None
+    error: "Sequence[float] | ndarray | None" = None
     ours: bool = False
 
 

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from bellief.report.document import Chart, Curve
 
 WIDTH, HEIGHT = 760, 340
-RIGHT, TOP, BOTTOM = 14, 12, 44
+RIGHT, TOP, BOTTOM = 24, 14, 44
 
 
 class Scale:
@@ -132,7 +132,8 @@ def _path(points: Iterable[tuple[float, float] | None]) -> str:
         if point is None:
             pen = "M"
             continue
-        text, pen = f"{text}{pen}{point[0]:.1f} {point[1]:.1f}", "L"
+        # A point between two gaps is a line of no length, which round ends make visible.
+        text, pen = f"{text}{pen}{point[0]:.1f} {point[1]:.1f}" + ("h0" if pen == "M" else ""), "L"
     return text
 
 

@@ -86,7 +86,8 @@
       let text = "", pen = "M";
       for (const point of points) {
         if (point === null) { pen = "M"; continue; }
-        text += pen + point[0].toFixed(1) + " " + point[1].toFixed(1);
+        // A point between two gaps is a line of no length, which round ends make visible.
+        text += pen + point[0].toFixed(1) + " " + point[1].toFixed(1) + (pen === "M" ? "h0" : "");
         pen = "L";
       }
       return text;
@@ -118,7 +119,7 @@
       const width = Math.max(280, plot.clientWidth || 720), height = width < 520 ? 260 : 340;
       const box = domain();
       const yTicks = linearTicks(box.low, box.high, 6).map((value) => [value, show(value)]);
-      const pad = { left: Math.max(...yTicks.map((tick) => tick[1].length)) * 7 + 34, right: 14, top: 12, bottom: 44 };
+      const pad = { left: Math.max(...yTicks.map((tick) => tick[1].length)) * 7 + 34, right: 24, top: 14, bottom: 44 };
       const inner = width - pad.left - pad.right, tall = height - pad.top - pad.bottom;
       const scale = state.log ? Math.log : (value) => value;
       const X = (x) => pad.left + (inner * (scale(x) - scale(box.left))) / (scale(box.right) - scale(box.left));
@@ -176,7 +177,7 @@
         if (at < 0 || curve.mean[at] === null) return;
         make("circle", { class: "dot k" + curve.colour, cx: view.X(grid(curve)[at]), cy: view.Y(curve.mean[at]), r: 4 }, view.cursor);
         let value = show(curve.mean[at]);
-        if (curve.error && curve.error[at] !== null) value += " ± " + show(curve.error[at]);
+        if (curve.error && curve.error[at] !== null) value += " ± " + show(Number(curve.error[at].toPrecision(2)));
         const range = curve.low && curve.low[at] !== null ? show(curve.low[at]) + " to " + show(curve.high[at]) : "";
         const row = table.insertRow();
         const name = row.insertCell();
