@@ -132,8 +132,9 @@ def _posteriors(settings: dict[str, Any]) -> Iterator[tuple[str, Callable[[], di
 
 
 def _bounds(settings: dict[str, Any]) -> Iterator[tuple[str, Callable[[], dict[str, np.ndarray]]]]:
-    from bellief.paper.bounds import bayes_bounds
+    from bellief.paper.bounds import bayes_bounds, optimum
 
+    yield "optimum", lambda: {"optimum": np.array(optimum())}
     for label, rule in (("BBI", "mean"), ("BBI (ours)", "optimistic")):
 
         def part(label: str = label, rule: str = rule) -> dict[str, np.ndarray]:

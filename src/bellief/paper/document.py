@@ -62,7 +62,7 @@ def _section(item: Item, folder: Folder, results: Results, scale: str) -> Sectio
     blocks: list[Chart | Table | Picture] = []
     for chart in charts_of(item, results):
         # Bands of many agents in one chart would hide one another; they have charts of their own.
-        thin = item.kind == items.CURVES
+        thin = item.kind in (items.CURVES, items.BOUNDS)
         curves = [curve._replace(low=None, high=None) if thin else curve for curve in chart.curves]
         blocks.append(chart._replace(curves=curves))
     if item.kind == items.POSTERIORS:

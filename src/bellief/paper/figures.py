@@ -76,13 +76,13 @@ def _legend(axes: "Axes", columns: int = 1) -> None:
     axes.legend(frameon=False, loc="best", fontsize=style.FONT_SIZE - 1.5, labelcolor=style.INK, ncols=columns)
 
 
-def curves_figure(charts: Sequence[Chart], band: bool) -> "Figure":
-    """Charts side by side, all agents of each in one panel, with the legend beside."""
-    figure = style.new_figure(7.6 * len(charts) if len(charts) > 1 else 8.0, 4.2)
+def curves_figure(charts: Sequence[Chart]) -> "Figure":
+    """Charts under one another, all agents of each in one panel, with the legend beside; bands would hide one another."""
+    figure = style.new_figure(8.0, 4.2 if len(charts) == 1 else 3.4 * len(charts))
     for number, chart in enumerate(charts):
-        axes = figure.add_subplot(1, len(charts), number + 1)
+        axes = figure.add_subplot(len(charts), 1, number + 1)
         for curve in chart.curves:
-            _draw(axes, curve, band)
+            _draw(axes, curve, band=False)
         _dress(axes, chart)
         axes.set_title(chart.title, size=style.FONT_SIZE + 0.5, color=style.INK, loc="left")
         axes.legend(
@@ -164,4 +164,4 @@ def figures_of(item: Item, results: Results) -> dict[str, "Figure"]:
         return {item.stem: panels_figure(item.title, charts)}
     if item.kind == items.WEIGHTS:
         return {item.stem: weights_figure(charts[0])}
-    return {item.stem: curves_figure(charts, band=item.kind == items.BOUNDS)}
+    return {item.stem: curves_figure(charts)}

@@ -37,7 +37,7 @@ class Item(NamedTuple):
 
 
 # Least sizes: as long as the agents still differ much, nothing is judged.
-_LONG, _SHORT, _CONTINUOUS = Size(10, 50_000), Size(10, 10_000), Size(10, 5_000)
+_LONG, _SHORT, _CONTINUOUS, _BOUNDS = Size(10, 50_000), Size(10, 10_000), Size(10, 5_000), Size(10, 5_000)
 
 
 def _discrete_claims(label: str, sweep: str) -> tuple[Claim, ...]:
@@ -145,8 +145,8 @@ ITEMS: dict[str, Item] = {
             (),
             ("bounds",),
             (
-                Claim("fig:bayes_bounds", "NChain, for ever", _BOUND, _SHORT, computed.bound_approached()),
-                Claim("fig:bayes_bounds", "NChain, H = 100", _BOUND, _SHORT, computed.bound_approached(", H = 100")),
+                Claim("fig:bayes_bounds", "NChain, for ever", _BOUND, _BOUNDS, computed.bound_approached()),
+                Claim("fig:bayes_bounds", "NChain, H = 100", _BOUND, _BOUNDS, computed.bound_approached(", H = 100")),
             ),
             "Value of the start state, averaged over 100 MDPs from the posterior; bound and policy with the same "
             "horizon. A hundred steps hold only 63% of the discounted mass, so that a value of a hundred steps cannot "
