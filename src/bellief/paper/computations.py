@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -207,7 +208,8 @@ def compute(name: str, scale: str, path: Path, reuse: list[Path], tell: Callable
         files.append(file)
         with np.load(file, allow_pickle=False) as found:
             arrays |= {one: found[one] for one in found.files}
-    write_whole(path, _pack({**arrays, "key": np.array(key), "settings": np.array(json.dumps(settings))}))
+    told = {"key": key, "settings": json.dumps(settings), "day": datetime.now(UTC).date().isoformat()}
+    write_whole(path, _pack({**arrays, **{name: np.array(text) for name, text in told.items()}}))
     for file in files:
         file.unlink()
     return True

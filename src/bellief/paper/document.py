@@ -89,6 +89,8 @@ def facts_of(item: Item, folder: Folder) -> list[tuple[str, str]]:
             continue
         settings = json.loads(str(found["settings"]))
         facts.append((name, ", ".join(f"{key.replace('_', ' ')} {value:,}" for key, value in settings.items())))
+        if "day" in found:
+            facts.append(("computed on", str(found["day"])))
     return facts
 
 

@@ -77,7 +77,7 @@ def _legend(axes: "Axes", columns: int = 1) -> None:
 
 
 def curves_figure(charts: Sequence[Chart]) -> "Figure":
-    """Charts under one another, all agents of each in one panel, with the legend beside; bands would hide one another."""
+    """Charts under one another, all agents of each in one panel, legend beside; bands would hide one another."""
     figure = style.new_figure(8.0, 4.2 if len(charts) == 1 else 3.4 * len(charts))
     for number, chart in enumerate(charts):
         axes = figure.add_subplot(len(charts), 1, number + 1)

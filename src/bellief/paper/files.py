@@ -15,18 +15,18 @@ from bellief.paper.results import Results
 from bellief.plots import style
 from bellief.report.document import Chart, Table
 
+ENDINGS = ("pdf", "png", "svg", "csv", "md", "tex")
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-def write_item(
-    item: Item, results: Results, folder: Path, endings: Sequence[str] = ("pdf", "png", "svg")
-) -> list[Path]:
-    """Write all files of an item; nothing where nothing was computed."""
+def write_item(item: Item, results: Results, folder: Path, endings: Sequence[str] = ENDINGS) -> list[Path]:
+    """Write the files of an item that have one of these endings (and CSV); nothing where nothing was computed."""
     folder.mkdir(parents=True, exist_ok=True)
     written = [
         write_whole(folder / f"{name}.{ending}", style.to_bytes(figure, ending))
         for name, figure in figures_of(item, results).items()
-        for ending in endings
+        for ending in ("pdf", "png", "svg")
+        if ending in endings
     ]
     if charts := charts_of(item, results):
         written.append(write_whole(folder / f"{item.stem}.csv", charts_csv(charts).encode()))
@@ -36,7 +36,7 @@ def write_item(
     name = item.stem if item.kind == items.DISTANCES else f"{item.stem}-table"
     if tables:
         makers = {"csv": to_csv, "md": to_markdown, "tex": to_latex}
-        for ending, make in makers.items():
+        for ending, make in ((ending, makers[ending]) for ending in makers if ending in endings):
             content = "\n".join(make(table) for table in tables)
             written.append(write_whole(folder / f"{name}.{ending}", content.encode()))
     return written

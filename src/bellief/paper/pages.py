@@ -28,7 +28,7 @@ def write_pages(request: Any, docs: Path) -> list[Path]:
     docs.mkdir(parents=True, exist_ok=True)
     written = []
     for item in ITEMS.values():
-        written += write_item(item, results, docs, endings=("png",))
+        written += write_item(item, results, docs, endings=("png", "csv"))
     judgements = judgements_of(list(ITEMS.values()), results)
     page = index_page(judgements, results, folder, request.scale, docs)
     written.append(write_whole(docs / "index.md", page.encode()))
@@ -111,11 +111,11 @@ def origin(folder: Folder, scale: str) -> str:
     """Scale and days in a sentence."""
     days = sorted(
         {
-            record["finished"][:10]
-            for store in folder.stores.values()
-            for condition in store
-            for cell in condition.cells
-            if (record := store.store.record(cell.id)) is not None
+            day
+            for item in ITEMS.values()
+            for name, value in facts_of(item, folder)
+            if name == "computed on"
+            for day in value.split(" to ")
         }
     )
     when = "" if not days else f", computed on {days[0]}" if len(days) == 1 else f", computed {days[0]} to {days[-1]}"
