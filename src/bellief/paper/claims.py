@@ -283,8 +283,9 @@ def survives(
     def test(results: Results) -> Outcome:
         ratio, size = survival_ratio(results, sweep, first, second, early)
         when = "the last half" if early is None else f"the first {early:,} steps"
-        ours, _ = survival_ratio(results, sweep, OURS, second if first == "BBI" else first, early)
-        note = f"ours over {second if first == 'BBI' else first}: {plain(ours)}; family and start are our choice"
+        rival = second if first == "BBI" else first
+        ours, _ = survival_ratio(results, sweep, OURS, rival, early)
+        note = f"ours over {rival}: {plain(ours)}"
         told = f"steps survived, {first} over {second}, in {when}: {plain(ratio)}"
         return Outcome(within(ratio, low, high), told, size, note)
 

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @functools.cache
 def _optimum(name: str) -> float | None:
-    from bellief.envs import make
+    from bellief.envs import make_any
     from bellief.envs.base import Environment
     from bellief.experiments.compare import best_average
 
-    environment = make(name)
+    environment = make_any(name)
     return best_average(environment) if isinstance(environment, Environment) else None
 
 
