@@ -11,7 +11,7 @@ import pytest
 from bellief.paper import computations, run
 from bellief.paper.items import ITEMS, choose
 from bellief.paper.pages import BEGIN, END, fill_readme, write_pages
-from bellief.paper.tasks import DISCRETE, SCALES, TASKS
+from bellief.paper.tasks import DISCRETE, SCALES, TASKS, Size
 from bellief.sweeps.sweep import run_sweep
 from sweeps.conftest import Inline
 
@@ -105,6 +105,13 @@ def test_cells_are_taken_over_from_another_folder(made, tmp_path):
 
     run.run_sweeps(again, listen)
     assert told == [0]
+
+
+def test_what_another_folder_lacks_stays_missing_when_only_drawn(made, tmp_path):
+    sizes = {"nchain": Size(12, 200)}  # one cell of each agent is there, the runs from 10 on are not
+    run.take_over(made._replace(out=tmp_path, reuse=[made.out], sizes=sizes))
+    conditions = list(run.Folder(tmp_path / "tiny").stores["nchain"])
+    assert [(len(condition.cells), condition.complete) for condition in conditions] == [(1, False)] * 2
 
 
 def test_a_computation_goes_on_where_it_was_cut_off(tmp_path, monkeypatch):

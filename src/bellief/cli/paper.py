@@ -42,7 +42,7 @@ def paper(
         typer.Option(metavar="FOLDER", help="Write the sweeps' YAML files for 'bellief sweep', and compute nothing."),
     ] = None,
     draw_only: Annotated[
-        bool, typer.Option("--draw-only", help="Compute nothing: draw and judge what is in the folder.")
+        bool, typer.Option("--draw-only", help="Compute nothing: draw and judge what is there, --reuse included.")
     ] = False,
     docs: Annotated[
         Path | None,
@@ -79,7 +79,9 @@ def paper(
         document = run.estimate(request, workers)
         show.print_json(document) if json else _print_estimate(document)
         return
-    if draw_only and not request.folder.is_dir():
+    if draw_only and reuse:
+        run.take_over(request)
+    elif draw_only and not request.folder.is_dir():
         raise UserError(f"--draw-only has nothing to draw: there is no folder {request.folder}.")
     if not draw_only:
         _compute(run, request, engine, address, workers, every, json or quiet)

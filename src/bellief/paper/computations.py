@@ -189,14 +189,9 @@ def compute(name: str, scale: str, path: Path, reuse: list[Path], tell: Callable
 
     `reuse` are folders of finished computations; one with the same key is taken over.
     """
-    key = key_of(name, scale)
-    if _key_in(path) == key:
+    if adopt(name, scale, path, reuse):
         return False
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for other in reuse:
-        if _key_in(other / path.name) == key:
-            write_whole(path, (other / path.name).read_bytes())
-            return False
+    key = key_of(name, scale)
     computation = COMPUTATIONS[name]
     settings, files = computation.settings[scale], []
     arrays: dict[str, np.ndarray] = {}
@@ -213,6 +208,19 @@ def compute(name: str, scale: str, path: Path, reuse: list[Path], tell: Callable
     for file in files:
         file.unlink()
     return True
+
+
+def adopt(name: str, scale: str, path: Path, reuse: list[Path]) -> bool:
+    """Whether a computation is there, or could be taken over from one of the folders."""
+    key = key_of(name, scale)
+    if _key_in(path) == key:
+        return True
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for other in reuse:
+        if _key_in(other / path.name) == key:
+            write_whole(path, (other / path.name).read_bytes())
+            return True
+    return False
 
 
 def _key_in(path: Path) -> str | None:

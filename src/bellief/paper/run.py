@@ -1,13 +1,13 @@
 """`run_paper`: compute what items need and what is not there yet, then write what can be made from it."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bellief.errors import UserError
 from bellief.files import write_whole
-from bellief.paper.computations import COMPUTATIONS, compute, key_of
+from bellief.paper.computations import COMPUTATIONS, adopt, compute, key_of
 from bellief.paper.document import build_document, judgements_of, seen_at
 from bellief.paper.files import write_item
 from bellief.paper.items import ITEMS, Item, computations_of, sweeps_of
@@ -69,10 +69,38 @@ def run_sweeps(request: Request, go: Callable[[Any, Path, list[Path]], None]) ->
         go(spec, path, [other for other in _others(request, name, given) if other.resolve() != path.resolve()])
 
 
+class _Idle:
+    """An engine that computes nothing: what other folders have is taken over, the rest stays missing."""
+
+    name = "none"
+
+    def run(self, cells: Any, job: Any) -> Iterator[Any]:
+        """No events."""
+        del cells, job
+        return iter(())
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+def take_over(request: Request) -> None:
+    """Fill in what the folders to reuse have finished, and compute nothing."""
+    from bellief.sweeps.sweep import run_sweep
+
+    run_sweeps(request, lambda spec, path, others: run_sweep(spec, path, engine=_Idle, reuse=others) and None)
+    folder, others = Folder(request.folder), _computed_elsewhere(request)
+    for name in computations_of(request.items):
+        adopt(name, request.scale, folder.computation(name), others)
+
+
+def _computed_elsewhere(request: Request) -> list[Path]:
+    return [path for one in request.reuse for path in (one, one / "computed", *one.glob("*/computed"))]
+
+
 def run_computations(request: Request, tell: Callable[[str], None]) -> None:
     """Compute what is no sweep."""
     folder = Folder(request.folder)
-    others = [path for one in request.reuse for path in (one, one / "computed", *one.glob("*/computed"))]
+    others = _computed_elsewhere(request)
     for name in computations_of(request.items):
         compute(name, request.scale, folder.computation(name), others, tell)
 
