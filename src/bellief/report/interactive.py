@@ -54,6 +54,7 @@ def render(document: Document) -> str:
         policy=_policy(css, script),
         css=Markup(css),
         script=Markup(script),
+        known=SIGNS.__contains__,
         sign=lambda verdict: SIGNS.get(verdict, ("small", "•")),
         counts=sorted(
             Counter(one.verdict for one in document.verdicts).items(), key=lambda pair: (_order(pair[0]), pair[0])

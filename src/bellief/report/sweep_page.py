@@ -4,6 +4,8 @@ It is a function of the sweep's folder alone: made twice, it is the same bytes.
 """
 
 import dataclasses
+import functools
+import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +23,7 @@ from bellief.plots import statistics
 from bellief.registry import looks_like_gymnasium
 from bellief.report.document import Chart, Curve, Document, Section, Table
 from bellief.report.interactive import render
+from bellief.sweeps.cells import canonical
 from bellief.sweeps.read import Condition, Curves, SweepResults, open_store
 
 REPORT = "report.html"
@@ -138,11 +141,16 @@ def _curves(read: Sequence[Read], name: str) -> list[Curve]:
 
 
 def _optimum(condition: Condition) -> float | None:
-    """The best long-run average reward, where the model is known and small."""
+    """The best long-run average reward, where the model is known and its states can be counted."""
     described = condition.cells[0].identity["environment"]
     if looks_like_gymnasium(described["name"]):
         return None
-    environment = make_any(described["name"], **described["settings"])
+    return _best_average(described["name"], canonical(described["settings"]))
+
+
+@functools.cache  # solving is compiled anew each time
+def _best_average(name: str, settings: str) -> float | None:
+    environment = make_any(name, **json.loads(settings))
     return best_average(environment) if isinstance(environment, Environment) else None
 
 
