@@ -254,7 +254,8 @@ def unstable_only_early(sweep: str, agent: str = "BBI", few: int = 1_000) -> Cal
         share = bootstrap(late)
         state = HOLDS if share.high < 0.05 else FAILS if share.low >= 0.05 else UNCLEAR
         told = f"plans with mended weights: {early:.1%} up to step {few:,}, then {percent(share).replace('+', '')}"
-        return Outcome(state, told, size)
+        note = "" if early or late.any() else "in logarithms, as we compute them, they never were"
+        return Outcome(state, told, size, note)
 
     return test
 

@@ -121,6 +121,7 @@ def weights_figure(chart: Chart) -> "Figure":
             curve.x, curve.mean, marker="o", markersize=3.5, color=style.colour_of(curve.label), label=curve.label
         )
     _dress(axes, chart)
+    axes.set_ylim(0, max(0.05, 1.05 * max(share for curve in chart.curves for share in curve.mean)))
     axes.set_title(chart.title, size=style.FONT_SIZE + 0.5, color=style.INK, loc="left")
     _legend(axes)
     return figure
