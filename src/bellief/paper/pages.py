@@ -69,8 +69,8 @@ def index_page(judgements: Sequence[Judgement], results: Results, folder: Folder
     parts = [
         "# The paper's experiments, computed again",
         "",
-        f"{origin(folder, scale)} Made by `bellief paper --scale {scale} --docs docs/paper`; how to repeat it and what "
-        "the verdicts mean, is told in [the guide](../guides/paper.md).",
+        f"{origin(folder, scale)} Made by `bellief paper --scale {scale} --docs docs/paper`; how to repeat it "
+        "and what the verdicts mean is told in [the guide](../guides/paper.md).",
         "",
         f"{MARGIN_NOTE} Curves and numbers called ours are not in the paper.",
         "",
