@@ -20,8 +20,9 @@ from bellief.agents.schedule import update_steps
 from bellief.envs import Environment, make_any
 from bellief.envs.box import BoxEnvironment
 from bellief.errors import UserError
-from bellief.experiments import box_loop, box_stepped, loop, stepped
+from bellief.experiments import box_loop, box_stepped, devices, loop, stepped
 from bellief.experiments.collect import Collector
+from bellief.experiments.devices import Places, find_places
 from bellief.experiments.results import RunResult, check_new_folder, last_tenth, reading_steps, summarise
 from bellief.experiments.settings import build_config
 from bellief.registry import CONTINUOUS, Entry, looks_like_gymnasium
@@ -203,6 +204,7 @@ def run_box(
     readings: tuple[int, ...],
     progress: Callable[[float], None] | None,
     first_run: int = 0,
+    device: str = "auto",
 ) -> BoxRunResult:
     """Let an agent learn, `runs` times independently; arguments as those of `bellief.run`, which checks them.
 
@@ -219,15 +221,19 @@ def run_box(
     ends = range(first_run, first_run + runs, width)
     chunks = [range(first, min(first + width, first_run + runs) if world.real else first + width) for first in ends]
     report = _Progress(progress, len(chunks) * len(plans))
+    # Here runs step where they plan, on one device: what stepping costs on a GPU is little beside fitting.
+    place = find_places(device, 1).plan
+    places = Places(place, place)
 
     def one_chunk(numbers: range) -> dict[str, Any]:
         keys = jax.vmap(lambda number: loop.run_keys(seed, world.name, entry.name, number))(np.asarray(numbers))
+        keys = devices.put(keys, places.plan)
         with contextlib.closing(
             world.run_chunk(keys, numbers, seed, module, config, plans, reading, half_life)
         ) as events:
             return _collect(events, report)
 
-    with jax.default_matmul_precision("highest"), ThreadPoolExecutor(_workers(len(chunks))) as pool:
+    with jax.default_matmul_precision("highest"), ThreadPoolExecutor(_workers(len(chunks), places)) as pool:
         try:
             parts = list(pool.map(one_chunk, chunks))
         except BaseException:
