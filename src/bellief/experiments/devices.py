@@ -28,14 +28,15 @@ def find_places(device: str, width: int) -> Places:
     """The places for `width` runs side by side. `auto` is a GPU where JAX has one by default, else the CPU."""
     if device not in DEVICES:
         raise UserError(f"There is no device '{device}'; choose one of {', '.join(DEVICES)}.")
-    step = _mesh(jax.devices("cpu"), width)
     if device == "cpu" or (device == "auto" and jax.default_backend() == "cpu"):
-        return Places(step, step)
+        mesh = _mesh(jax.devices("cpu"), width)
+        return Places(mesh, mesh)
     try:
         found = jax.devices() if device == "auto" else jax.devices("gpu")
     except RuntimeError:
         raise UserError("JAX finds no GPU here: install 'bellief[cuda]', or choose the device cpu.") from None
-    return Places(step, _mesh(found, width))
+    # One host device steps them all: splitting the work costs more than the work (benchmarks/NOTES.md).
+    return Places(_mesh(jax.devices("cpu")[:1], width), _mesh(found, width))
 
 
 def _mesh(devices: list[Any], width: int) -> Mesh:
