@@ -139,6 +139,17 @@ def commit() -> str:
     return told.stdout.strip() or "unknown"
 
 
+def about() -> dict:
+    """When, what and where; the load says how much to trust the seconds."""
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "commit": commit(),
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "load": [round(one, 1) for one in os.getloadavg()],
+    }
+
+
 def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -153,38 +164,32 @@ def main() -> None:
     if options.only and not chosen:
         known = ", ".join(f"'{name} {size}'" for name, size in WORKLOADS)
         raise SystemExit(f"There is no such workload; choose from {known}.")
-    results: dict[str, dict[str, list[float]]] = {}
+    # A part measured again takes the place of the former one.
+    results = json.loads(options.out.read_text())["seconds"] if options.only and options.out.exists() else {}
+
+    def keep(title: str, times: dict[str, list[float]]) -> None:
+        """Show and save at once: a benchmark that is stopped keeps what it has."""
+        results[title] = times
+        show(title, times)
+        options.out.write_text(json.dumps({"about": about(), "seconds": results}, indent=1) + "\n")
+
     if not options.only:
-        results["start"] = measure_starts(options.repeats)
-        show("start", results["start"])
+        keep("start", measure_starts(options.repeats))
     sides = {"ours": Side("ours", sys.executable)}
     if not options.no_peers:
         sides["peers"] = Side("peers", options.peers_python or peers_python())
     for workload, size in chosen:
-        title = f"{workload} {size}"
-        results[title] = measure(sides, workload, size, options.repeats)
-        show(title, results[title])
+        keep(f"{workload} {size}", measure(sides, workload, size, options.repeats))
     for side in sides.values():
         side.close()
     if not options.only and not options.no_demo:
-        results["demo"] = measure_demo()
-        show("demo", results["demo"])
-    about = {
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "commit": commit(),
-        "python": platform.python_version(),
-        "cores": os.cpu_count(),
-        "load": [round(one, 1) for one in os.getloadavg()],
-    }
-    if options.only and options.out.exists():  # a part measured again takes the place of the former one
-        results = json.loads(options.out.read_text())["seconds"] | results
-    options.out.write_text(json.dumps({"about": about, "seconds": results}, indent=1) + "\n")
+        keep("demo", measure_demo())
     medians = {
         title: {name: float(f"{statistics.median(found):.4g}") for name, found in times.items()}
         for title, times in results.items()
     }
     with HISTORY.open("a") as lines:
-        lines.write(json.dumps({**about, "median_seconds": medians}) + "\n")
+        lines.write(json.dumps({**about(), "median_seconds": medians}) + "\n")
     from speed.picture import draw
 
     draw(results, options.out.parent.parent / "images" / "speed.png")

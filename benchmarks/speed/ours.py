@@ -134,9 +134,9 @@ def logged(transitions, states=100, actions=2):
 
 def offline(transitions):
     data, policy = logged(transitions), np.full((100, 2), 0.5)
-    return lambda seed: bellief.evaluate(
-        data, policy, 0.99, prior="paper", method="monte-carlo", mdps=1000, seed=seed
-    ).samples
+    return lambda seed: (
+        bellief.evaluate(data, policy, 0.99, prior="paper", method="monte-carlo", mdps=1000, seed=seed).samples
+    )
 
 
 def run(agent, steps, runs):

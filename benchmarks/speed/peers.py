@@ -88,7 +88,11 @@ def contestants(workload, size):
     if workload == "bbi update":
         return {"Numba": numba_update(size, True), "Numba, no weights": numba_update(size, False)}
     if workload == "posterior":
-        solvers = {"NumPy loop": textbook.solve_linear, "quantecon": quantecon_solver, "pymdptoolbox": mdptoolbox_solver}
+        solvers = {
+            "NumPy loop": textbook.solve_linear,
+            "quantecon": quantecon_solver,
+            "pymdptoolbox": mdptoolbox_solver,
+        }
         return {name: lambda seed, one=one: textbook.posterior(size, seed, one) for name, one in solvers.items()}
     if workload == "dirichlet":
         return {"NumPy": textbook.dirichlet}

@@ -2,11 +2,11 @@
 
 import os
 
+import jax
 import pytest
 
 from bellief.cli import jax_setup
-from tests.cli.conftest import assert_one_sentence
-from tests.experiments.test_devices import HAS_GPU
+from cli.conftest import assert_one_sentence
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def test_an_unknown_device_is_a_mistake(call, arguments):
     assert_one_sentence(call(*arguments), "--device needs one of auto, cpu, gpu")
 
 
-@pytest.mark.skipif(HAS_GPU, reason="there is a GPU")
+@pytest.mark.skipif(jax.default_backend() == "gpu", reason="there is a GPU")
 def test_a_gpu_that_is_not_there_is_a_mistake(call):
     assert_one_sentence(call("list", "--device", "gpu"), "bellief[cuda]")
 

@@ -3,14 +3,14 @@
 import os
 import subprocess
 import sys
+from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import bellief
-from bellief.agents import psrl
-from bellief.envs import make
 from bellief.errors import UserError
 from bellief.experiments import devices, loop
 from bellief.experiments.run import chunk_keys
@@ -58,17 +58,29 @@ def test_results_do_not_depend_on_where_runs_step_and_plan(agent):
     assert one == split == away
 
 
+class Thinker:
+    """An agent whose plans change one field of two."""
+
+    class State(NamedTuple):
+        learned: jax.Array
+        actions: jax.Array
+
+    @classmethod
+    def plan(cls, key, config, spaces, state):
+        del key, config, spaces
+        return cls.State(state.learned, state.actions + jnp.sum(state.learned)), None
+
+
 def test_planning_returns_only_what_it_changes():
-    environment = make("nchain")
-    keys = chunk_keys(0, "nchain", "psrl", range(2))
+    keys = chunk_keys(0, "nchain", "thinker", range(2))
     places = devices.find_places("cpu", 2)
-    static = {"agent": psrl, "config": psrl.Config(), "spaces": environment.spaces()}
-    states = loop._begin(keys, loop.make_tables(environment.outcomes), **static).agent
+    static = {"agent": Thinker, "config": None, "spaces": None}
+    states = Thinker.State(jnp.arange(6.0).reshape(2, 3), jnp.zeros((2, 4)))
     changed, _ = loop._plan(keys, np.int32(1), states, **static)
-    assert changed.belief.counts is None
+    assert changed.learned is None
     planned, _ = loop.plan_states(keys, 1, states, places, **static)
-    assert planned.belief.counts is states.belief.counts
-    assert np.array_equal(planned.values, changed.values)
+    assert planned.learned is states.learned
+    assert planned.actions.tolist() == [[3.0] * 4, [12.0] * 4]
 
 
 def test_devices_that_are_not_there():
@@ -80,7 +92,9 @@ def test_devices_that_are_not_there():
 
 
 @pytest.mark.skipif(not HAS_GPU, reason="needs a GPU")
-@pytest.mark.parametrize(("agent", "settings"), [("psrl", {}), ("mmbi", {}), ("bbi", {}), ("bbi", {"rule": "thompson"})])
+@pytest.mark.parametrize(
+    ("agent", "settings"), [("psrl", {}), ("mmbi", {}), ("bbi", {}), ("bbi", {"rule": "thompson"})]
+)
 def test_cpu_and_gpu_agree(agent, settings):
     """Same keys: the plans' values agree to rounding that H steps amplify, and a short run earns the same."""
     here, there = (

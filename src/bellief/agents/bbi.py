@@ -258,7 +258,11 @@ def _gaussian_induction(key, config: Config, spaces: Spaces, mdps: TabularMDP, f
 
     start = method1.start(settings, final, sigma)
     keys = jax.vmap(lambda one: jax.random.split(one, 4))(jax.random.split(key, config.horizon))
-    given = (keys, method1.luck(keys[:, 0], settings, start), rules.lots(keys[:, 2], mdps.reward.shape[1:], final.dtype))
+    given = (
+        keys,
+        method1.luck(keys[:, 0], settings, start),
+        rules.lots(keys[:, 2], mdps.reward.shape[1:], final.dtype),
+    )
     first = (start, jnp.zeros(spaces.states, jnp.int32))
     (progress, actions), diagnostics = jax.lax.scan(step, first, given)
     info = Info(

@@ -174,12 +174,16 @@ def plan_states(keys, step: int, states: Any, places: Places, **static: Any) -> 
     changed, info = _plan(keys, np.int32(step), there, mesh=places.plan, **static)
     if away:
         changed = devices.put(changed, places.step)
-    kept = jax.tree.map(lambda new, old: old if new is None else new, changed, states, is_leaf=lambda leaf: leaf is None)
+    kept = jax.tree.map(
+        lambda new, old: old if new is None else new, changed, states, is_leaf=lambda leaf: leaf is None
+    )
     return kept, info
 
 
 @functools.partial(jax.jit, static_argnames=("agent", "config", "mesh"), donate_argnames=("runs",))
-def _advance(keys, tables: Tables, first, last, rate, runs: Run, *, agent: ModuleType, config, mesh: Mesh | None = None):
+def _advance(
+    keys, tables: Tables, first, last, rate, runs: Run, *, agent: ModuleType, config, mesh: Mesh | None = None
+):
     """Steps first, ..., last - 1 of every run; returns the runs and the reward each earned in between."""
 
     def one_run(key, run):

@@ -84,7 +84,9 @@ def run(
     width = width or default_width(device, runs)
     box = None if table or bins is not None else open_box(env, env_settings or {})
     if box is not None:
-        return run_box(box, entry, steps, runs, seed, settings or {}, half_life, width, readings, progress, device=device)
+        return run_box(
+            box, entry, steps, runs, seed, settings or {}, half_life, width, readings, progress, device=device
+        )
     world = open_world(env, env_settings or {}, table, bins)
     module = entry.load_for(DISCRETE, world.name)
     config = inform(module, build_config(module.Config, agent, settings or {}), agent, world)

@@ -121,7 +121,11 @@ def draw(
         values = module.sample(jax.random.fold_in(key, 1), progress.belief, settings.samples)
         return number + 1, sigma, *attempt(values, sigma)
 
-    first = (jnp.array(0, jnp.int32), progress.sigma, *attempt(module.sample_with(luck, progress.belief), progress.sigma))
+    first = (
+        jnp.array(0, jnp.int32),
+        progress.sigma,
+        *attempt(module.sample_with(luck, progress.belief), progress.sigma),
+    )
     number, sigma, values, likelihood = jax.lax.while_loop(unstable, again, first)
     weight = weights.normalise(likelihood)
     diagnostics = Diagnostics(
