@@ -8,7 +8,7 @@ import yardstick
 
 
 def rlberry_psrl(steps, seed):
-    """rlberry's own sampling, planning, counting and updating, on the schedule of the paper, in a run without resets."""
+    """rlberry's own sampling, planning, counting and updating, on the paper's schedule, in a run without resets."""
     logging.disable(logging.WARNING)
     from rlberry import spaces
     from rlberry.agents.dynprog.utils import backward_induction_in_place

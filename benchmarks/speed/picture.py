@@ -1,4 +1,4 @@
-"""The picture of the benchmarks: how many times longer each peer takes than Bellief, with the spread over repetitions."""
+"""The picture of the benchmarks: how many times longer each peer takes than Bellief, with the spread."""
 
 import statistics
 
