@@ -150,6 +150,19 @@ def about() -> dict:
     }
 
 
+def finish(results: dict[str, dict[str, list[float]]], out: Path) -> None:
+    """The line of the history, and the picture."""
+    medians = {
+        title: {name: float(f"{statistics.median(found):.4g}") for name, found in times.items()}
+        for title, times in results.items()
+    }
+    with HISTORY.open("a") as lines:
+        lines.write(json.dumps({**about(), "median_seconds": medians}) + "\n")
+    from speed.picture import draw
+
+    draw(results, out.parent.parent / "images" / "speed.png")
+
+
 def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -184,15 +197,7 @@ def main() -> None:
         side.close()
     if not options.only and not options.no_demo:
         keep("demo", measure_demo())
-    medians = {
-        title: {name: float(f"{statistics.median(found):.4g}") for name, found in times.items()}
-        for title, times in results.items()
-    }
-    with HISTORY.open("a") as lines:
-        lines.write(json.dumps({**about(), "median_seconds": medians}) + "\n")
-    from speed.picture import draw
-
-    draw(results, options.out.parent.parent / "images" / "speed.png")
+    finish(results, options.out)
 
 
 if __name__ == "__main__":
