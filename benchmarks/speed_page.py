@@ -85,7 +85,7 @@ def scaling() -> list[str]:
     path = RESULTS / "scaling.json"
     if not path.exists():
         return []
-    said = "One BBI update of 20 steps on NChain's size otherwise, and evaluation of a log (`python benchmarks/scaling.py`)."
+    said = "One BBI update of 20 steps, otherwise of NChain's size, and evaluation of a log (`benchmarks/scaling.py`)."
     lines = ["## Growth", "", said, ""]
     lines += ["| axis | sizes | seconds | time grows as | memory grows as |", "|---|---|---|---|---|"]
     for axis, line in json.loads(path.read_text()).items():
