@@ -1,27 +1,21 @@
 """`bellief.run`: many runs of one agent in one environment."""
 
-import contextlib
 import dataclasses
-import os
-import threading
 import time
 from collections.abc import Callable, Generator
-from concurrent.futures import FIRST_EXCEPTION, CancelledError, ThreadPoolExecutor, wait
 from typing import Any
 
-import jax
 import numpy as np
-import pandas as pd
 
 from bellief.agents.schedule import update_steps
 from bellief.envs import Environment, make
 from bellief.envs.box import BoxEnvironment
 from bellief.errors import UserError
 from bellief.experiments import loop, stepped
-from bellief.experiments.collect import Collector
-from bellief.experiments.devices import Places, find_places
+from bellief.experiments.chunks import by_run, chunk_keys, run_chunks
+from bellief.experiments.devices import find_places
 from bellief.experiments.results import RunResult, reading_steps
-from bellief.experiments.run_box import open_box, run_box
+from bellief.experiments.run_box import Compiled, Real, open_box, run_box
 from bellief.experiments.settings import build_config
 from bellief.mdp.bellman import long_run_average
 from bellief.registry import AGENTS, DISCRETE, find, looks_like_gymnasium
@@ -93,32 +87,15 @@ def run(
     began = time.perf_counter()
     reading = sorted({*reading_steps(steps), *(step for step in readings if 0 < step <= steps)})
     plans = getattr(module, "plan_steps", update_steps)(steps)
-    chunks = [range(first, first + width) for first in range(0, runs, width)]
-    report = _Progress(progress, len(chunks) * len(plans))
     places = find_places(device, width)
 
-    def one_chunk(numbers: range) -> tuple[Collector, np.ndarray]:
+    def events(numbers: range) -> Generator[Any]:
         keys = chunk_keys(seed, world.name, agent, numbers)
-        # Closed at once where something fails, so that no environment stays open while an error is on its way.
-        with contextlib.closing(
-            world.run_chunk(keys, numbers, seed, module, config, plans, reading, half_life, None, places)
-        ) as events:
-            gathered = _collect(events, report)
-        return gathered, gathered.policies(module, config)
+        return world.run_chunk(keys, numbers, seed, module, config, plans, reading, half_life, None, places)
 
-    with jax.default_matmul_precision("highest"), ThreadPoolExecutor(_workers(len(chunks), places)) as pool:
-        try:
-            futures = [pool.submit(one_chunk, numbers) for numbers in chunks]
-            finished, _ = wait(futures, return_when=FIRST_EXCEPTION)
-            for future in finished:
-                future.result()
-            parts = [future.result() for future in futures]
-        except BaseException:
-            # The pool waits for its threads; without this an error would take effect when all chunks are done.
-            report.stop()
-            raise
-    gathered = [one for one, _ in parts]
-    policies = np.concatenate([ended for _, ended in parts])[:runs]
+    chunks = [range(first, first + width) for first in range(0, runs, width)]
+    gathered = run_chunks(chunks, events, len(plans), progress, places)
+    policies = np.concatenate([one.policies(module, config) for one in gathered])[:runs]
     return RunResult(
         env=world.name,
         agent=agent,
@@ -132,8 +109,8 @@ def run(
         smoothed=np.concatenate([one.smoothed() for one in gathered])[:runs],
         policies=policies,
         gain=np.array([world.gain(policy) for policy in policies]),
-        episodes=_by_run([one.episode_frame() for one in gathered], width, runs) if world.real else None,
-        info=_by_run([one.plan_frame() for one in gathered], width, runs),
+        episodes=by_run([one.episode_frame() for one in gathered], width, runs) if world.real else None,
+        info=by_run([one.plan_frame() for one in gathered], width, runs),
         updates=len(plans),
         seconds=time.perf_counter() - began,
     )
@@ -143,6 +120,7 @@ class _Tabular:
     """An environment with a known model, stepped by the compiled loop."""
 
     real = False
+    kind = DISCRETE
 
     def __init__(self, environment: Environment):
         self.environment, self.name, self.model = environment, environment.name, environment.mdp()
@@ -169,6 +147,7 @@ class _Real:
     """A Gymnasium environment, made anew for every run and stepped as it is."""
 
     real = True
+    kind = DISCRETE
     model = None
 
     def __init__(self, name: str, parameters: dict[str, Any], bins: int | None):
@@ -214,6 +193,9 @@ class _Real:
                 one.close()
 
 
+World = _Tabular | _Real | Compiled | Real
+
+
 def open_world(env: Any, parameters: dict[str, Any], table: bool, bins: int | None) -> _Tabular | _Real:
     """An environment and the loop that steps it: the one place that knows which loop belongs to which environment."""
     if isinstance(env, Environment) or not looks_like_gymnasium(env):
@@ -229,6 +211,12 @@ def open_world(env: Any, parameters: dict[str, Any], table: bool, bins: int | No
     return _Real(env, parameters, bins)
 
 
+def open_any(env: Any, parameters: dict[str, Any], table: bool, bins: int | None) -> World:
+    """The same for states of every kind."""
+    box = None if table or bins is not None else open_box(env, parameters)
+    return open_world(env, parameters, table, bins) if box is None else box
+
+
 def inform(module: Any, config: Any, agent: str, world: Any) -> Any:
     """The settings an agent runs with: those of an agent that is told the model hold the model."""
     if not hasattr(module, "informed"):
@@ -238,60 +226,9 @@ def inform(module: Any, config: Any, agent: str, world: Any) -> Any:
     return module.informed(config, world.model)
 
 
-def chunk_keys(seed: int, environment: str, agent: str, numbers: range) -> loop.RunKeys:
-    """The keys of the runs of one chunk."""
-    return jax.vmap(lambda number: loop.run_keys(seed, environment, agent, number))(np.asarray(numbers))
-
-
-def _by_run(frames: list[pd.DataFrame], width: int, runs: int) -> pd.DataFrame:
-    """The chunks' rows in one frame, their lanes turned into numbers of runs, without the runs that only padded."""
-    numbered = [frame.assign(run=frame["lane"] + width * chunk) for chunk, frame in enumerate(frames)]
-    whole = pd.concat(numbered, ignore_index=True).drop(columns="lane")
-    whole.insert(0, "run", whole.pop("run"))
-    return whole[whole["run"] < runs].reset_index(drop=True)
-
-
 def default_width(device: str, runs: int) -> int:
     """Runs side by side: on a CPU always as many, so that no run depends on how many there are."""
     if find_places(device, 1).plan.devices.flat[0].platform == "cpu":
         return loop.CHUNK_WIDTH
     chunks = -(-runs // GPU_WIDTH)
     return -(-runs // chunks)
-
-
-def _workers(chunks: int, places: Places) -> int:
-    """Chunks side by side: as many as there are processors; with a GPU two, so that one steps while another plans."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    away = places.plan != places.step
-    return max(1, min(chunks, 2 if away else max(1, available // places.step.size)))
-
-
-class _Progress:
-    """Adds up the plans of all chunks and passes the fraction on."""
-
-    def __init__(self, callback: Callable[[float], None] | None, total: int):
-        self.callback, self.total, self.done, self.lock = callback, max(total, 1), 0, threading.Lock()
-        self.stopped = False
-
-    def stop(self) -> None:
-        """Make every chunk give up at its next plan."""
-        self.stopped = True
-
-    def tick(self) -> None:
-        """One more plan is done."""
-        if self.stopped:
-            raise CancelledError
-        with self.lock:
-            self.done += 1
-            if self.callback is not None:
-                self.callback(self.done / self.total)
-
-
-def _collect(events, report: _Progress) -> Collector:
-    """Gather one chunk's events."""
-    gathered = Collector()
-    for event in events:
-        gathered.add(event)
-        if isinstance(event, loop.Plan):
-            report.tick()
-    return gathered
