@@ -27,8 +27,11 @@ def _root(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error; may stand anywhere.")] = False,
+    device: Annotated[
+        str, typer.Option("--device", metavar="NAME", help="Compute on cpu, gpu or auto; may stand anywhere.")
+    ] = "auto",
 ) -> None:
-    del debug  # taken care of before the command line is read
+    del debug, device  # taken care of before the command line is read
     if version:
         from bellief import __version__
 
@@ -75,6 +78,9 @@ def run(
             help="Steps after which a reward counts half in the smoothed curves.",
         ),
     ] = 1000.0,
+    longest_gap: Annotated[
+        int | None, count("--longest-gap", "Plan at least every so many steps; without it, at the agent's own.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Save curves, plans, policies and a picture in a new folder.")
     ] = None,
@@ -106,6 +112,7 @@ def run(
             table=table,
             bins=bins,
             half_life=half_life,
+            longest_gap=longest_gap,
             progress=report,
         )
     try:
