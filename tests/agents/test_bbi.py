@@ -288,7 +288,8 @@ def test_foresight_pulls_towards_the_mean_mdp():
     def spread(**settings):
         chosen = bbi.Config(rule="optimistic", **settings)
         keys = jax.random.split(jax.random.key(1), 200)
-        draws = jax.vmap(lambda key: bbi._draw(key, chosen, SPACES, state.belief, jnp.array(False)))(keys)
+        draw = jax.jit(jax.vmap(lambda key: bbi._draw(key, chosen, SPACES, state.belief, jnp.array(False))))
+        draws = draw(keys)
         return float(jnp.std(draws.transition[:, 0, 0, 0]))
 
     # Four successors of one half each weigh 2, so ten visits ahead keep 10 / 12 of the variance.
