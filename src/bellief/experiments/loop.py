@@ -162,21 +162,25 @@ def _plan(keys, step, runs: Run, *, agent: ModuleType, config, spaces: Spaces):
 
 @functools.partial(jax.jit, static_argnames=("agent", "config"), donate_argnames=("runs",))
 def _advance(keys, tables: Tables, first, last, rate, runs: Run, *, agent: ModuleType, config):
-    """Steps first, ..., last - 1 of every run; returns the runs and the reward each earned in between."""
+    """Steps first, ..., last - 1 of every run; returns the runs and the reward each earned in between, as a float32 sum
+    and what rounding has added to it (Kahan's summation): segments may be long.
+    """
 
     def one_run(key, run):
         act_key = jax.random.fold_in(key.agent, ACT_STREAM)
         stochastic = tables.cumulative.shape[-1] > 1 or tables.start.shape[0] > 1
 
         def one_step(step, uniforms, carry):
-            run, earned = carry
+            run, (earned, excess) = carry
             action = agent.act(jax.random.fold_in(act_key, step), config, run.agent, run.observation)
             transition, observation, age = step_environment(
                 tables, run.observation, run.age, action, uniforms[step % BLOCK]
             )
             state = agent.update(config, run.agent, transition)
             recent = run.recent + rate * (transition.reward - run.recent)
-            return Run(state, observation, age, recent), earned + transition.reward
+            exact = transition.reward - excess
+            after = earned + exact
+            return Run(state, observation, age, recent), (after, (after - earned) - exact)
 
         def one_block(block, carry):
             shape = (BLOCK, 2)
@@ -188,7 +192,8 @@ def _advance(keys, tables: Tables, first, last, rate, runs: Run, *, agent: Modul
             begin, end = jnp.maximum(first, block * BLOCK), jnp.minimum(last, (block + 1) * BLOCK)
             return jax.lax.fori_loop(begin, end, lambda step, inner: one_step(step, uniforms, inner), carry)
 
-        carry = (run, jnp.zeros((), tables.start.dtype))
+        nothing = jnp.zeros((), tables.start.dtype)
+        carry = (run, (nothing, nothing))
         return jax.lax.fori_loop(first // BLOCK, (last + BLOCK - 1) // BLOCK, one_block, carry)
 
     return jax.vmap(one_run)(keys, runs)
@@ -220,11 +225,11 @@ def run_chunk(
         if event <= resume.event:
             continue
         if event > done:
-            runs, earned = _advance(
+            runs, (earned, excess) = _advance(
                 keys, tables, np.int32(done), np.int32(event), rate, runs, agent=agent, config=config
             )
-            # Float32 sums stay short: a segment at a time, added up here in float64.
-            total = total + np.asarray(earned, dtype=np.float64)
+            # A segment at a time in float32, added up here in float64.
+            total = total + (np.asarray(earned, dtype=np.float64) - np.asarray(excess, dtype=np.float64))
             done = event
         if event in readings:
             weight = 1 - (1 - float(rate)) ** event
