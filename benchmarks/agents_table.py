@@ -45,7 +45,7 @@ def read(path: Path, cut: int | None = None) -> pd.DataFrame:
 
 
 def from_sweep(folder: Path, cut: int | None) -> pd.DataFrame:
-    """The finished conditions of a sweep whose readings hold the ends of the spans, whole, and the beginnings up to step `cut`."""
+    """The finished conditions of a sweep whose readings hold the ends of the spans, and their beginnings to `cut`."""
     frames = []
     for condition in open_store(folder).conditions:
         if not condition.cells:
