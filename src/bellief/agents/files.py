@@ -193,7 +193,7 @@ def _check_header(header: dict[str, Any]) -> dict[str, Any]:
         or not all(bound is None or isinstance(bound, int | float) for bound in bounds)
     ):
         raise ValueError("the header is not what save_agent writes")
-    return header | {"spaces": Spaces(states, actions, terminates, *bounds, support)}
+    return header | {"spaces": Spaces(states, actions, terminates, bounds[0], bounds[1], support)}
 
 
 def encode_config(config: Any, agent: str) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def load(path: str | os.PathLike) -> ValuePosterior:
         raise damaged from None
 
 
-def _build(arrays: dict[str, np.ndarray], plain: dict[str, Any]) -> ValuePosterior:
+def _build(arrays: dict[str, Any], plain: dict[str, Any]) -> ValuePosterior:
     """The posterior, if every part is of the kind that summaries and sentences rely on; else an error."""
     samples, start, labels = arrays["samples"], arrays["start"], plain["state_labels"]
     states = samples.shape[1]
