@@ -45,7 +45,7 @@ mutation: $(READY)  ## break lines of the maths one at a time and see the tests 
 
 # Atheris is only in the extra `fuzz`, in an environment of its own: it has wheels for few systems.
 FUZZ_SECONDS ?= 600
-FUZZ_TARGETS ?= csv parquet policy spec posterior agent
+FUZZ_TARGETS ?= logs archives policy spec
 .venv-fuzz/.ready: pyproject.toml
 	@rm -rf .venv-fuzz && $(PYTHON) -m venv .venv-fuzz
 	@.venv-fuzz/bin/pip install -qq --disable-pip-version-check -e '.[fuzz]'

@@ -28,7 +28,7 @@ def targets():
     return module
 
 
-@pytest.mark.parametrize("name", ["csv", "parquet", "policy", "spec", "posterior", "agent"])
+@pytest.mark.parametrize("name", ["csv", "parquet", "policy", "spec", "posterior", "agent", "logs", "archives"])
 def test_seeds_and_corpus(targets, name):
     for content in targets.seeds(name).values():
         targets.TARGETS[name](content)
