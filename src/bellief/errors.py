@@ -6,3 +6,7 @@ class UserError(ValueError):
 
     The command line prints the sentence and exits with code 2; in Python it is an ordinary `ValueError`.
     """
+
+    def __init__(self, message: object = "") -> None:
+        # Texts from elsewhere (a cell, another library's complaint) may bring line breaks; a sentence has none.
+        super().__init__(" ".join(str(message).splitlines()))

@@ -122,6 +122,7 @@ def test_each_transition_has_its_own_draw():
     assert len(np.unique(values[:, 0])) == 6
 
 
+@pytest.mark.slow
 def test_a_linear_network_finds_the_exact_posterior(check):
     config = vdqn.Config(
         hidden_layers=0, discount=0.0, noise=0.5, prior_sd=0.8, learning_rate=3e-3, batch=64, buffer=40, initial_sd=0.1
@@ -245,9 +246,9 @@ def test_learns_which_arm_pays():
     (early, late), state = run(bandit, config, 1_000, [500, 1_000])
     # Random actions earn a half.
     assert ((late - early) / 500 > 0.9).all()
-    np.testing.assert_array_equal(jax.vmap(lambda one: vdqn.policy(config, one))(state), np.eye(3)[[[1]] * 4])
+    np.testing.assert_array_equal(jax.jit(jax.vmap(lambda one: vdqn.policy(config, one)))(state), np.eye(3)[[[1]] * 4])
     # Q = r + 0.5 * 2
-    info = jax.vmap(lambda one: vdqn.plan(jax.random.key(0), config, None, one)[1])(state)
+    info = jax.jit(jax.vmap(lambda one: vdqn.plan(jax.random.key(0), config, None, one)[1]))(state)
     np.testing.assert_allclose(info.value_mean, 2.0, atol=0.3)
 
 

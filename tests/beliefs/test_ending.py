@@ -23,7 +23,7 @@ def test_both_sides_are_found():
     others = jnp.asarray(states[~ended])
     boundary = ending.fit(ends, others, jnp.array(len(others)), BOUNDS)
     fresh, truth = data(500, seed=1)
-    chance = np.asarray(jax.vmap(lambda state: ending.probability(boundary, state))(fresh))
+    chance = np.asarray(jax.jit(jax.vmap(lambda state: ending.probability(boundary, state)))(fresh))
     assert ((chance > 0.5) == truth).mean() > 0.95
 
 

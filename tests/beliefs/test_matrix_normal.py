@@ -101,7 +101,7 @@ def test_draws_have_the_posteriors_moments(key):
     x, y = observations(3, 40)
     belief = matrix_normal.update_batch(prior(False), jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32))
     count = 4000
-    draws = jax.vmap(lambda one: matrix_normal.sample(one, belief, FEATURES))(jax.random.split(key, count))
+    draws = jax.jit(jax.vmap(lambda one: matrix_normal.sample(one, belief, FEATURES)))(jax.random.split(key, count))
     strength, mean, scale, degrees = textbook(x, y, 0.1, 0.5, 2.0)
     noise = np.einsum("nij,nik->njk", draws.noise_root, draws.noise_root)
     error = noise.std(0) / np.sqrt(count)
@@ -164,6 +164,6 @@ def test_single_precision_survives(kind, count):
     belief = learn(belief, x, y)
     given = matrix_normal.moments(belief, 3)
     assert (np.diagonal(given.scale_root) >= np.float32(np.sqrt(0.001)) * 0.999).all()
-    draws = jax.vmap(lambda one: matrix_normal.sample(one, belief, 3))(jax.random.split(jax.random.key(0), 50))
+    draws = jax.jit(jax.vmap(lambda one: matrix_normal.sample(one, belief, 3)))(jax.random.split(jax.random.key(0), 50))
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(draws))
     np.testing.assert_allclose(x[:1] @ given.mean, y[:1], rtol=2e-2)

@@ -28,6 +28,7 @@ def test_check(call, log):
     assert_one_sentence(call("check", "nowhere.csv"), "nowhere.csv does not exist")
 
 
+@pytest.mark.slow
 def test_sensitivity(call, log, monkeypatch):
     grid = {"logged": "logged", "sparse": "sparse"}
     monkeypatch.setattr("bellief.offline.sensitivity.default_grid", lambda data: grid)
@@ -54,6 +55,7 @@ def test_sensitivity_mistakes(call, log, options, fragment):
     assert_one_sentence(call("sensitivity", log, *options), fragment)
 
 
+@pytest.mark.slow
 def test_certify(call):
     options = ("--states", "2", "--transitions", "10", "--simulations", "20")
     result = call("certify", *options, "--json")
@@ -88,7 +90,8 @@ def test_evaluate_splits_the_variance(call, log):
     assert with_horizon["variance"] is None
 
 
-@pytest.mark.parametrize("method", [pytest.param("method2", marks=pytest.mark.slow), "method3"])
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["method2", "method3"])
 def test_methods_of_the_paper(call, log, method):
     result = call("evaluate", log, "--discount", "0.5", "--method", method, "--mdps", "50", "--draws", "20", "--json")
     assert result.code == 0, result.err

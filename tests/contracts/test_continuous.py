@@ -60,8 +60,8 @@ def walk(case, state, steps, first=0, reward=0.0):
     return state, actions
 
 
-# These compile to much the same programs as others.
-ALIKE = ("psrl", "bbi-optimistic")
+# These compile to much the same programs as others, or take long to compile.
+ALIKE = ("psrl", "bbi-optimistic", "bbi-paper")
 
 
 @pytest.mark.parametrize(

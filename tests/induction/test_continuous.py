@@ -1,5 +1,7 @@
 """Fitted Q-iteration over sampled models against rollouts of the same models, and its parts against numbers by hand."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -41,30 +43,42 @@ def models():
         seen = (np.float32([state]), np.int32(action), np.float32(0.2 * state), np.float32([following]), ended)
         belief = learn(belief, Transition(*(jnp.asarray(part) for part in seen)))
         state = 0.0 if ended else following
-    return jax.vmap(lambda key: linear.sample(key, belief))(jax.random.split(jax.random.key(1), 6))
+    return jax.jit(jax.vmap(lambda key: linear.sample(key, belief)))(jax.random.split(jax.random.key(1), 6))
 
 
-def test_values_are_those_of_rollouts(models):
+QUERIES = jnp.array([[-1.0], [0.0], [0.7]])
+STATES = jnp.linspace(-2, 2, 600)[:, None]
+SETTINGS = evaluate_box.Settings(parse("constant+rbf:9", 1), horizon=15, discount=0.9)
+
+
+@pytest.fixture(scope="module")
+def oracle(models):
+    """Values of the queries in each model, by 400 rollouts."""
+    roll_out = jax.jit(
+        lambda models: evaluate_box.by_roll_outs(jax.random.key(3), SETTINGS, FORM, models, lean, outside, QUERIES, 400)
+    )
+    return np.asarray(roll_out(models))
+
+
+def by_induction(models, settings):
+    problem = evaluate_box.Problem(models, BOUNDS, STATES)
+    return jax.jit(
+        lambda problem: evaluate_box.evaluate(jax.random.key(2), settings, FORM, problem, lean, outside, QUERIES)
+    )(problem)
+
+
+def test_values_are_those_of_rollouts(models, oracle):
     """The joint belief's draws, model by model, within what 400 rollouts and a fit with few features leave open."""
-    settings = evaluate_box.Settings(parse("constant+rbf:9", 1), horizon=15, discount=0.9)
-    states = jnp.linspace(-2, 2, 600)[:, None]
-    queries = jnp.array([[-1.0], [0.0], [0.7]])
-    problem = evaluate_box.Problem(models, BOUNDS, states)
-    found = evaluate_box.evaluate(jax.random.key(2), settings, FORM, problem, lean, outside, queries)
-    oracle = evaluate_box.by_roll_outs(jax.random.key(3), settings, FORM, models, lean, outside, queries, 400)
+    found = by_induction(models, SETTINGS)
     assert found.shape == oracle.shape == (6, 3)
     # The models differ by far more than the two ways of evaluating each of them.
     assert np.abs(found - oracle).max() < 0.25 * oracle.std(0).max() + 0.05
     assert np.corrcoef(np.ravel(found - oracle.mean(0)), np.ravel(oracle - oracle.mean(0)))[0, 1] > 0.8
-    paper = evaluate_box.evaluate(
-        jax.random.key(2),
-        evaluate_box.Settings(parse("constant+rbf:9", 1), 15, 0.9, values="gaussian", sigma=0.1),
-        FORM,
-        problem,
-        lean,
-        outside,
-        queries,
-    )
+
+
+@pytest.mark.slow
+def test_the_papers_gaussian_is_near_the_rollouts(models, oracle):
+    paper = by_induction(models, dataclasses.replace(SETTINGS, values="gaussian", sigma=0.1))
     assert paper.shape == (50, 3)
     assert np.abs(paper.mean(0) - oracle.mean(0)).max() < 3 * oracle.std(0).max() + 0.05
 

@@ -70,7 +70,7 @@ def test_numpy_draws_have_the_law_of_the_belief(check, log):
         belief = belief_from(problem.log, problem.prior, problem.terminates)
         concentration = problem.prior.concentration(belief.counts.shape[-1])
         keys = jax.random.split(jax.random.key(0), 4000)
-        mdps = jax.vmap(lambda key: outcomes.sample(key, concentration, belief, 0.9))(keys)
+        mdps = jax.jit(jax.vmap(lambda key: outcomes.sample(key, concentration, belief, 0.9)))(keys)
     worlds = draw(np.random.default_rng(1), problem.prior, counts_of(problem), 4000)
     for pair in ((0, 0), (2, 1)):
         for ours, theirs in ((worlds.reward, mdps.reward), (worlds.reward_sd, mdps.reward_sd)):

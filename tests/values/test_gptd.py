@@ -45,7 +45,9 @@ def run_dictionary(x, rewards, ended, threshold, most):
     for number, reward in enumerate(rewards):
         dictionary = learn(dictionary, x[number], x[number + 1], jnp.array(ended[number]), reward)
     posterior = gptd.process(dictionary)
-    mean, variance = jax.vmap(lambda point: gptd.predict_process(KERNEL, posterior, point))(jnp.asarray(POINTS))
+    mean, variance = jax.jit(jax.vmap(lambda point: gptd.predict_process(KERNEL, posterior, point)))(
+        jnp.asarray(POINTS)
+    )
     return np.array(mean), np.array(variance), int(dictionary.size)
 
 

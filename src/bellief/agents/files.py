@@ -10,8 +10,6 @@ import json
 import math
 import types
 import typing
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bellief.errors import UserError
-from bellief.files import write_whole
+from bellief.files import read_archive, write_whole
 from bellief.registry import AGENTS, find
 from bellief.types import BoxSpaces, Spaces
 
@@ -82,8 +80,11 @@ def load_agent(path: str | Path, agent: Any = None) -> SavedAgent:
     name = header["agent"]
     module = agent if agent is not None else find(AGENTS, "agent", name).load()
     config = decode_config(header["config"], module.Config, f"{path} cannot be used with agent '{name}'")
-    spaces = Spaces(*header["spaces"])
-    template = _template(module, config, spaces)
+    spaces = header["spaces"]
+    try:
+        template = _template(module, config, spaces)
+    except Exception as error:  # settings that a class accepts may still make no state
+        raise UserError(f"{path} cannot be used with agent '{name}': its settings make no state ({error}).") from error
     saved = [(leaf["name"], _Shape(tuple(leaf["shape"]), leaf["dtype"])) for leaf in header["leaves"]]
     check_fit(template, saved, f"{path} does not fit agent '{name}' of this")
     leaves = [from_numpy(arrays[leaf], wanted, f"{path} is damaged") for leaf, wanted in named_leaves(template)]
@@ -159,23 +160,40 @@ def from_numpy(array: np.ndarray, wanted: Any, complaint: str) -> jax.Array:
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     foreign = f"{path} is not an agent saved by Bellief, or is damaged; choose a file written by save_agent."
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            header = json.loads(archive[_HEADER].tobytes())
-            if not isinstance(header, dict) or header.get("kind") != _KIND:
-                raise UserError(foreign)
-            if not isinstance(header["format"], int) or header["format"] > FORMAT:
-                raise UserError(
-                    f"{path} was written by a newer Bellief ({header.get('bellief')}); update Bellief to read it."
-                )
-            return header, {leaf["name"]: archive[leaf["name"]] for leaf in header["leaves"]}
+        arrays = read_archive(path.read_bytes())
+        header = json.loads(arrays[_HEADER].tobytes())
+        if not isinstance(header, dict) or header.get("kind") != _KIND:
+            raise UserError(foreign)
+        if not isinstance(header["format"], int) or header["format"] > FORMAT:
+            raise UserError(
+                f"{path} was written by a newer Bellief ({header.get('bellief')}); update Bellief to read it."
+            )
+        return _check_header(header), {leaf["name"]: arrays[leaf["name"]] for leaf in header["leaves"]}
     except FileNotFoundError as error:
         raise UserError(f"There is no file {path}; name one written by save_agent.") from error
     except UserError:
         raise
-    # Whatever NumPy, zip and JSON may say about bytes that are not what they should be. `AttributeError` and
-    # `TypeError` come from an `.npy` file, which has no members.
-    except (ValueError, KeyError, EOFError, AttributeError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+    except (ValueError, KeyError, TypeError, OSError, RecursionError) as error:
         raise UserError(foreign) from error
+
+
+def _check_header(header: dict[str, Any]) -> dict[str, Any]:
+    """The header, with `spaces` built; an error where a part is missing or of another kind."""
+    states, actions, terminates, low, high, support = header["spaces"]
+    sizes = [states, actions] if support is None else [states, actions, support]
+    bounds = [_decode(bound, Any) for bound in (low, high)]
+    if (
+        not isinstance(header["agent"], str)
+        or not isinstance(header["config"], dict)
+        or not all(
+            [type(leaf[part]) for part in ("name", "dtype", "shape")] == [str, str, list] for leaf in header["leaves"]
+        )
+        or not all(type(size) is int and 0 < size < 2**31 for size in sizes)
+        or not isinstance(terminates, bool)
+        or not all(bound is None or isinstance(bound, int | float) for bound in bounds)
+    ):
+        raise ValueError("the header is not what save_agent writes")
+    return header | {"spaces": Spaces(states, actions, terminates, bounds[0], bounds[1], support)}
 
 
 def encode_config(config: Any, agent: str) -> dict[str, Any]:
@@ -230,6 +248,8 @@ def _decode(value: Any, hint: Any) -> Any:
             return tuple(_decode(item, one) for item, one in zip(value, items, strict=True))
         return tuple(_decode(item, items[0] if items else Any) for item in value)
     if not isinstance(value, dict):
+        if value is not None and all(dataclasses.is_dataclass(choice) for choice in choices):
+            raise TypeError(f"{value!r} stands where a {getattr(choices[0], '__name__', 'dataclass')} belongs")
         return value
     if "number" in value:
         return float(value["number"])

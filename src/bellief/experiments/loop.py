@@ -194,21 +194,25 @@ def plan_states(keys, step: int, states: Any, places: Places, **static: Any) -> 
 def _advance(
     keys, tables: Tables, first, last, rate, runs: Run, *, agent: ModuleType, config, mesh: Mesh | None = None
 ):
-    """Steps first, ..., last - 1 of every run; returns the runs and the reward each earned in between."""
+    """Steps first, ..., last - 1 of every run; returns the runs and the reward each earned in between, as a float32 sum
+    and what rounding has added to it (Kahan's summation): segments may be long.
+    """
 
     def one_run(key, run):
         act_key = jax.random.fold_in(key.agent, ACT_STREAM)
         stochastic = tables.cumulative.shape[-1] > 1 or tables.start.shape[0] > 1
 
         def one_step(step, uniforms, carry):
-            run, earned = carry
+            run, (earned, excess) = carry
             action = agent.act(jax.random.fold_in(act_key, step), config, run.agent, run.observation)
             transition, observation, age = step_environment(
                 tables, run.observation, run.age, action, uniforms[step % BLOCK]
             )
             state = agent.update(config, run.agent, transition)
             recent = run.recent + rate * (transition.reward - run.recent)
-            return Run(state, observation, age, recent), earned + transition.reward
+            exact = transition.reward - excess
+            after = earned + exact
+            return Run(state, observation, age, recent), (after, (after - earned) - exact)
 
         def one_block(block, carry):
             shape = (BLOCK, 2)
@@ -220,7 +224,8 @@ def _advance(
             begin, end = jnp.maximum(first, block * BLOCK), jnp.minimum(last, (block + 1) * BLOCK)
             return jax.lax.fori_loop(begin, end, lambda step, inner: one_step(step, uniforms, inner), carry)
 
-        carry = (run, jnp.zeros((), tables.start.dtype))
+        nothing = jnp.zeros((), tables.start.dtype)
+        carry = (run, (nothing, nothing))
         return jax.lax.fori_loop(first // BLOCK, (last + BLOCK - 1) // BLOCK, one_block, carry)
 
     return devices.over_runs(one_run, mesh)(keys, runs)
@@ -254,8 +259,9 @@ def run_chunk(
         return first, {"total": np.zeros(len(keys.agent))}
 
     def advance(first, last, runs):
-        runs, earned = _advance(keys, tables, first, last, rate, runs, agent=agent, config=config, mesh=places.step)
-        return runs, {"total": earned}
+        static = {"agent": agent, "config": config, "mesh": places.step}
+        runs, (earned, excess) = _advance(keys, tables, first, last, rate, runs, **static)
+        return runs, {"total": np.asarray(earned, np.float64) - np.asarray(excess, np.float64)}
 
     def plan(step, runs):
         static = {"agent": agent, "config": config, "spaces": spaces}
@@ -283,7 +289,7 @@ def unbiased(recent: Array, rate: np.float32, step: int) -> Float[np.ndarray, "r
 
 def drive(
     begin: Callable[[], tuple[Any, dict[str, np.ndarray]]],
-    advance: Callable[..., tuple[Any, dict[str, Array]]],
+    advance: Callable[..., tuple[Any, dict[str, Any]]],
     plan: Callable[..., tuple[Any, Any]],
     read: Callable[..., Iterable[Any]],
     plan_steps: list[int],
@@ -309,7 +315,7 @@ def drive(
             continue
         if event > done:
             runs, earned = advance(np.int32(done), np.int32(event), runs)
-            # Float32 sums stay short: a segment at a time, added up here in float64.
+            # A segment at a time, added up here in float64.
             host = {name: sums + np.asarray(earned[name], dtype=sums.dtype) for name, sums in host.items()}
             done = event
         if event in readings:

@@ -3,14 +3,13 @@
 import io
 import json
 import os
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bellief.errors import UserError
-from bellief.files import write_whole
+from bellief.files import read_archive, write_whole
 from bellief.offline.posterior import ValuePosterior
 
 FORMAT = 1
@@ -35,31 +34,42 @@ def save(posterior: ValuePosterior, path: str | os.PathLike) -> Path:
 def load(path: str | os.PathLike) -> ValuePosterior:
     """Read what `save` wrote."""
     path = Path(path)
+    damaged = UserError(f"{path} is not a saved value posterior, or is damaged.")
     try:
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in ARRAYS}
-            plain = json.loads(archive["about"].tobytes())
+        arrays = read_archive(path.read_bytes())
+        plain = json.loads(arrays["about"].tobytes())
         if plain.pop("format") != FORMAT:
             raise UserError(f"{path} was written by a newer version of Bellief; update to read it.")
-        labels = plain.pop("state_labels")
-        posterior = ValuePosterior(
-            **arrays, **{name: plain[name] for name in PLAIN}, state_labels=None if labels is None else tuple(labels)
-        )
-        _check(posterior)
-        return posterior
+        return _build({name: arrays[name] for name in ARRAYS}, plain)
     except FileNotFoundError:
         raise UserError(f"{path} does not exist; give a file that ValuePosterior.save wrote.") from None
     except UserError:
         raise
-    except (KeyError, ValueError, TypeError, AttributeError, EOFError, OSError, zipfile.BadZipFile, IndexError):
-        raise UserError(f"{path} is not a saved value posterior, or is damaged.") from None
+    except (KeyError, ValueError, TypeError, AttributeError, OSError, RecursionError):
+        raise damaged from None
 
 
-def _check(posterior: ValuePosterior) -> None:
-    samples, states = posterior.samples, posterior.samples.shape[1]
-    whole = samples.ndim == 2 and samples.dtype.kind == "f" and posterior.start.shape == (states,)
-    if not whole or posterior.sd_exists.shape != (states,) or len(posterior.state_names) != states:
-        raise ValueError("shapes do not fit")
+def _build(arrays: dict[str, Any], plain: dict[str, Any]) -> ValuePosterior:
+    """The posterior, if every part is of the kind that summaries and sentences rely on; else an error."""
+    samples, start, labels = arrays["samples"], arrays["start"], plain["state_labels"]
+    states = samples.shape[1]
+    kinds = {"method": str, "discount": int | float, "actions": int, "transitions": int, "diagnostics": dict}
+    if (
+        samples.ndim != 2
+        or len(samples) == 0
+        or [array.dtype.kind for array in (samples, start, arrays["sd_exists"])] != ["f", "f", "b"]
+        or start.shape != (states,)
+        or arrays["sd_exists"].shape != (states,)
+        or not all(isinstance(plain[name], kind) for name, kind in kinds.items())
+        or not isinstance(plain["level"], float)
+        or not 0 < plain["level"] < 1
+        or (labels is not None and (len(labels) != states or not all(isinstance(label, str) for label in labels)))
+    ):
+        raise ValueError("parts do not fit together")
+    known = {name: plain[name] for name in PLAIN}
+    posterior = ValuePosterior(**arrays, **known, state_labels=None if labels is None else tuple(labels))
+    posterior.explain()  # fails where the diagnostics are not what `evaluate` writes
+    return posterior
 
 
 def to_arviz(posterior: ValuePosterior) -> Any:

@@ -2,8 +2,6 @@
 
 import io
 import json
-import zipfile
-import zlib
 from typing import Any
 
 import jax
@@ -13,24 +11,11 @@ from bellief.agents.files import check_fit, from_numpy, named_leaves, to_numpy
 from bellief.errors import UserError
 from bellief.experiments.collect import Collector
 from bellief.experiments.loop import Snapshot
+from bellief.files import read_archive
 from bellief.sweeps.machine import software
 
 FORMAT = 1
 _KIND = "bellief checkpoint"
-
-
-# Whatever NumPy, zip and JSON may say about bytes that are not what they should be.
-_UNREADABLE = (
-    ValueError,
-    KeyError,
-    EOFError,
-    AttributeError,
-    TypeError,
-    NotImplementedError,
-    OSError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 
 
 class CheckpointError(Exception):
@@ -61,16 +46,15 @@ def encode(cell: str, snapshot: Snapshot, gathered: Collector, made: list[dict[s
 def decode(content: bytes, cell: str, template: Any) -> tuple[Snapshot, Collector, list[dict[str, Any]]]:
     """What `encode` was given; `template` has the shapes and dtypes that the runs must have."""
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            header = json.loads(archive["header"].tobytes())
-            arrays = {name: archive[name] for name in archive.files}
+        arrays = read_archive(content)
+        header = json.loads(arrays["header"].tobytes())
         if header["kind"] != _KIND or header["cell"] != cell:
             raise CheckpointError("it belongs to something else")
         if header["format"] != FORMAT or header["bellief"] != software()["bellief"]:
             raise CheckpointError(f"it was written by Bellief {header['bellief']}")
         snapshot = Snapshot(int(header["event"]), _runs(header, arrays, template), _part(arrays, "host."))
         return snapshot, Collector.from_arrays(_part(arrays, "gathered.")), header["made"]
-    except _UNREADABLE as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CheckpointError("it is damaged") from error
 
 
