@@ -60,11 +60,14 @@ def table(frame: pd.DataFrame) -> list[str]:
     ]
     lines[0] += " | ".join(f"{level:.0%}" for level in levels) + " |"
     lines.append("|---|" + "---|" * (2 * len(levels) + 1))
-    for _, part in frame.groupby(["states", "actions", "transitions", "discount"], sort=False):
+    sizes = ["states", "features", "actions", "transitions", "discount"]
+    for _, part in frame.groupby(sizes, sort=False, dropna=False):
         first = part.iloc[0]
-        name = f"{first.states} states, {first.actions} actions, {first.transitions} transitions"
-        name += f", discount {first.discount:g}"
-        name += ", episodes end" if first.ends else ""
+        size = f"{first.states:g} states" if first.states > 0 else f"{first.features:g} features"
+        name = f"{size}, {first.actions} actions, {first.transitions} transitions, discount {first.discount:g}"
+        name += ", episodes end" if str(first.ends) == "True" else ""
+        name += f", horizon {first.horizon:g}" if first.horizon > 0 else ""
+        name += f" ({first.simulations} simulations)"
         known, estimated = (part[part.scale_known == known].sort_values("level") for known in (True, False))
         cells = [f"{row.coverage:.3f} ({row.error:.3f})" for row in known.itertuples()] + [
             f"{first.uniform_ranks_p:.2g}"
