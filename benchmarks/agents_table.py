@@ -2,7 +2,8 @@
 
     python benchmarks/agents_table.py DIR/agents.jsonl --csv docs/results/agents-100k.csv --steps 100000
 
-Takes JSON lines and CSV files of an earlier call; where two hold the same runs, the later file wins. Prints the tables.
+Takes JSON lines, CSV files of an earlier call and folders of sweeps; where two hold the same runs, the later one wins.
+Prints the tables.
 """
 
 import argparse
@@ -11,6 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+
+from agents import spans
+from bellief.sweeps import open_store
 
 NAMES = {
     "nchain": "NChain",
@@ -24,8 +28,10 @@ COLUMNS = ["env", "agent", "steps", "run", "early", "last_half", "last_tenth", "
 SPANS = ["early", "last_half", "last_tenth", "gain"]
 
 
-def read(path: Path) -> pd.DataFrame:
+def read(path: Path, cut: int | None = None) -> pd.DataFrame:
     """One row per run."""
+    if path.is_dir():
+        return from_sweep(path, cut)
     if path.suffix == ".csv":
         return pd.read_csv(path)
     rows = []
@@ -36,6 +42,27 @@ def read(path: Path) -> pd.DataFrame:
             for run in range(line["runs"])
         ]
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def from_sweep(folder: Path, cut: int | None) -> pd.DataFrame:
+    """The finished conditions of a sweep whose readings hold the ends of the spans, and their beginnings to `cut`."""
+    frames = []
+    for condition in open_store(folder).conditions:
+        if not condition.cells:
+            continue
+        result = condition.result()
+        at = dict(zip(result.step.tolist(), result.total.T, strict=True)) | {0: np.zeros(result.runs)}
+        settings = ",".join(f"{name}={value}" for name, value in condition.setup.agent_settings.items())
+        agent = ":".join(filter(None, (result.agent, settings)))
+        for last in {condition.steps, cut if cut in at else condition.steps}:
+            # The policy of the end is not the one of an earlier step; a span that was not read has no reward.
+            gain = result.gain if last == condition.steps else np.nan
+            columns = {"env": result.env, "agent": agent, "steps": last, "run": range(result.runs), "gain": gain}
+            for name, (first, end) in spans(result.env, last).items():
+                known = first in at and end in at
+                columns[name] = np.round((at[end] - at[first]) / (end - first), 7) if known else np.nan
+            frames.append(pd.DataFrame(columns)[COLUMNS])
+    return pd.concat(frames, ignore_index=True)
 
 
 def digits(env: str) -> int:
@@ -79,9 +106,10 @@ def main() -> None:
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--csv", type=Path, help="where to write every run's numbers")
     parser.add_argument("--steps", type=int, nargs="+", help="keep runs of these lengths only")
+    parser.add_argument("--cut", type=int, help="use the beginnings of longer runs of a sweep too, up to this step")
     parser.add_argument("--base", default="psrl", help="the agent that differences are taken to")
     options = parser.parse_args()
-    data = pd.concat([read(path) for path in options.files], ignore_index=True)
+    data = pd.concat([read(path, options.cut) for path in options.files], ignore_index=True)
     if options.steps:
         data = data[data["steps"].isin(options.steps)]
     data = data.drop_duplicates(["env", "agent", "steps", "run"], keep="last")

@@ -35,10 +35,11 @@ def mdps(oracle):
 
 def backups(mdps, horizon, score):
     """Backwards induction in NumPy over several MDPs that share one policy, chosen by a score of their Q values."""
-    values = np.zeros((MDPS, STATES))
+    count = len(mdps.reward)
+    values = np.zeros((count, STATES))
     for _ in range(horizon):
-        quality = np.zeros((MDPS, STATES, ACTIONS))
-        for j in range(MDPS):
+        quality = np.zeros((count, STATES, ACTIONS))
+        for j in range(count):
             for state in range(STATES):
                 for action in range(ACTIONS):
                     later = mdps.transition[j, state, action] @ values[j]
@@ -71,6 +72,37 @@ def test_joint_induction_against_numpy(mdps, rule, score):
     np.testing.assert_array_equal(actions, expected_actions)
     np.testing.assert_allclose(info.value_mean, expected_values.mean(0), rtol=1e-4)
     np.testing.assert_allclose(info.value_sd, expected_values.std(0), rtol=1e-3)
+
+
+def test_an_action_gets_the_better_of_two_opinions(oracle):
+    both = oracle.random_mdp(5, STATES, ACTIONS, count=2 * MDPS)
+
+    def score(q):
+        own, light = q[:MDPS], q[MDPS:]
+        return np.maximum(own.mean(0) + 2 * own.std(0), light.mean(0) + 2 * light.std(0))
+
+    final = jnp.zeros((2 * MDPS, STATES))
+    actions, info = joint_induction(config(rule="optimistic"), jax.random.key(0), SPACES, single(both), final)
+    expected_actions, expected_values = backups(both, 6, score)
+    np.testing.assert_array_equal(actions, expected_actions)
+    np.testing.assert_allclose(info.value_mean, expected_values[:MDPS].mean(0), rtol=1e-4)
+    alone, _ = backups(jax.tree.map(lambda leaf: leaf[:MDPS], both), 6, lambda q: q.mean(0) + 2 * q.std(0))
+    assert (alone != expected_actions).any(), "the second opinion changes a choice here, or the test shows nothing"
+
+
+def test_who_asks_for_a_second_opinion():
+    light = tabular.Prior(sparse=True)
+    assert bbi.Config(rule="optimistic").opinions(100) == (tabular.PAPER_PRIOR, light)
+    assert bbi.Config(rule="mean", values="joint", second_opinion=True).opinions(100) == (tabular.PAPER_PRIOR, light)
+    for other in ("mean", "thompson", "cautious"):
+        assert bbi.Config(rule=other).opinions(100) == (tabular.PAPER_PRIOR,)
+    assert bbi.Config(rule="optimistic", second_opinion=False).opinions(100) == (tabular.PAPER_PRIOR,)
+    assert bbi.Config(rule="optimistic", prior=light).opinions(100) == (light,)
+    assert bbi.Config(rule="optimistic").opinions(2) == (tabular.PAPER_PRIOR,), (
+        "two halves weigh one observation already"
+    )
+    with pytest.raises(UserError, match="needs the joint value belief"):
+        bbi.Config(rule="mean", second_opinion=True)
 
 
 def test_thompson_with_the_joint_belief_solves_one_mdp(key, check, mdps):
@@ -288,7 +320,7 @@ def test_foresight_pulls_towards_the_mean_mdp():
     def spread(**settings):
         chosen = bbi.Config(rule="optimistic", **settings)
         keys = jax.random.split(jax.random.key(1), 200)
-        draws = jax.vmap(lambda key: bbi._draw(key, chosen, SPACES, state.belief, jnp.array(False)))(keys)
+        draws = jax.vmap(lambda key: bbi._draw(key, chosen, chosen.prior, SPACES, state.belief, jnp.array(False)))(keys)
         return float(jnp.std(draws.transition[:, 0, 0, 0]))
 
     # Four successors of one half each weigh 2, so ten visits ahead keep 10 / 12 of the variance.

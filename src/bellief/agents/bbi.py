@@ -42,6 +42,9 @@ class Config:
             after so many more visits of each pair (`tabular.look_ahead`); infinitely many are the posterior itself.
         foresight_growth: the visits grow beyond `foresight` to so many times the average number that a pair will
             receive before the next update, so that no pair is given up for ever; zero lets them stay as they are.
+        second_opinion: with `joint`, as many MDPs again are drawn under a prior whose rows weigh one observation, and
+            each action gets the better of the two scores (see docs/acting.md). On for `optimistic`, off otherwise;
+            also off where the prior itself weighs no more than that.
         draw_every: with `joint`, every so many updates follow one draw from the posterior instead of the rule; zero
             means never.
         tail: `cautious` acts on the mean of the worst `tail` of the distribution.
@@ -64,6 +67,7 @@ class Config:
     tail: float = 0.25
     foresight: float | None = None
     foresight_growth: float = 0.0
+    second_opinion: bool | None = None
     draw_every: int = 0
     prior: tabular.Prior = tabular.PAPER_PRIOR
 
@@ -88,6 +92,8 @@ class Config:
             raise UserError(f"foresight must be positive, not {self.foresight}.")
         if not 0 <= self.foresight_growth < math.inf:
             raise UserError(f"foresight_growth must be a finite number from 0, not {self.foresight_growth}.")
+        if self.second_opinion and self.value_belief() != "joint":
+            raise UserError("second_opinion needs the joint value belief: leave it out, or set values=joint.")
         if not 0 < self.tail <= 1:
             raise UserError(f"tail must lie in (0, 1], not {self.tail}.")
         self.method1_settings(1)
@@ -103,6 +109,13 @@ class Config:
         if self.values is not None:
             return self.values
         return "gaussian" if self.rule == "mean" else "joint"
+
+    def opinions(self, outcomes: int) -> tuple[tabular.Prior, ...]:
+        """The priors under which MDPs are drawn, for pairs with so many possible outcomes."""
+        light = dataclasses.replace(self.prior, sparse=True, row_weight=1.0)
+        wanted = self.rule == "optimistic" if self.second_opinion is None else self.second_opinion
+        heavier = self.prior.concentration(outcomes) > light.concentration(outcomes)
+        return (self.prior, light) if wanted and heavier and self.value_belief() == "joint" else (self.prior,)
 
     def method1_settings(self, states: int) -> method1.Settings:
         """Settings of the induction for a problem with so many states."""
@@ -146,7 +159,13 @@ def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> t
     """Sample MDPs, run the induction from V_H back to V_1, keep the first-step actions."""
     mdp_key, induction_key = jax.random.split(key)
     draws = _is_draw(config, state.belief)
-    mdps = jax.vmap(lambda one: _draw(one, config, spaces, state.belief, draws))(jax.random.split(mdp_key, config.mdps))
+    opinions = config.opinions(state.belief.counts.shape[-1])
+    keys = jax.random.split(mdp_key, len(opinions) * config.mdps).reshape(len(opinions), config.mdps)
+    drawn = [
+        jax.vmap(lambda one, prior=prior: _draw(one, config, prior, spaces, state.belief, draws))(own_keys)
+        for prior, own_keys in zip(opinions, keys, strict=True)
+    ]
+    mdps = jax.tree.map(lambda *parts: jnp.concatenate(parts), *drawn)
     final = jnp.zeros(mdps.reward.shape[:2], mdps.reward.dtype)
     if config.final == "own":
         current = policy(config, State(state.belief, state.actions))
@@ -171,9 +190,14 @@ def _is_draw(config: Config, belief: tabular.TabularBelief) -> Bool[Array, ""]:
 
 
 def _draw(
-    key: Key[Array, ""], config: Config, spaces: Spaces, belief: tabular.TabularBelief, draws: Bool[Array, ""]
+    key: Key[Array, ""],
+    config: Config,
+    prior: tabular.Prior,
+    spaces: Spaces,
+    belief: tabular.TabularBelief,
+    draws: Bool[Array, ""],
 ) -> TabularMDP:
-    mdp = tabular.sample(key, config.prior, belief, config.discount, support=spaces.support)
+    mdp = tabular.sample(key, prior, belief, config.discount, support=spaces.support)
     least = config.least_foresight()
     if math.isinf(least):
         return mdp
@@ -183,7 +207,7 @@ def _draw(
     visits = jnp.maximum(least, config.foresight_growth * average)
     # With this many visits ahead the draw stays what it is.
     visits = jnp.where(draws, 1e30, visits)
-    return tabular.look_ahead(config.prior, belief, mdp, visits)
+    return tabular.look_ahead(prior, belief, mdp, visits)
 
 
 def _chain(mdps: TabularMDP, actions: Int[Array, "S"]) -> tuple[Float[Array, "J S S"], Float[Array, "J S"]]:
@@ -253,13 +277,18 @@ def _joint_induction(key, config: Config, spaces: Spaces, mdps: TabularMDP, fina
         belief, _ = carry
         q_values = mdps.reward + config.discount * jnp.einsum("jsat,jt->jsa", mdps.transition, belief.mean)
         # Thompson's draw is of one MDP for the whole plan, so its key is the same at every step.
-        scores = jnp.where(draws, q_values[0], _scores(rule_key, config, q_values, even))
+        # One action for all MDPs; the opinions differ only in the score that they give it.
+        opinions = q_values.reshape(-1, config.mdps, *q_values.shape[1:])
+        scores = jnp.max(jax.vmap(lambda q_samples: _scores(rule_key, config, q_samples, even))(opinions), axis=0)
+        scores = jnp.where(draws, q_values[0], scores)
         actions = rules.argmax(step_key, scores)
         rows = jnp.arange(spaces.states)
         return (joint.point(q_values[:, rows, actions]), actions), None
 
     first = (joint.point(final), jnp.zeros(spaces.states, jnp.int32))
     (belief, actions), _ = jax.lax.scan(step, first, jax.random.split(tie_key, config.horizon))
+    # What is reported is the agent's own belief, not the second opinion.
+    belief = joint.point(belief.mean[: config.mdps])
     info = Info(
         # Every value sample belongs to one MDP.
         effective_sample_size=jnp.ones((), final.dtype),

@@ -15,12 +15,19 @@ from bellief.cli.failures import Unfinished
 from bellief.cli.options import between, whole
 from bellief.errors import UserError
 
-ENGINES = ("local", "ray")
+ENGINES = ("local", "ray", "batch")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON events, one a line, on standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say only what goes wrong.")]
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", show_default=False, help="The sweep's folder.")]
-EngineName = Annotated[str, typer.Option("--engine", metavar="NAME", help="Where to compute: local or ray.")]
+EngineName = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="NAME",
+        help="Where to compute: local, ray, or batch (one process, all runs at once: for a GPU).",
+    ),
+]
 Address = Annotated[
     str | None,
     typer.Option(metavar="ADDRESS", help="A Ray cluster: auto, or HOST:PORT; without it, Ray on this machine."),
@@ -122,7 +129,7 @@ def resume(
 
 def _check_engine(engine: str, address: str | None) -> None:
     if engine not in ENGINES:
-        raise UserError(f"There is no engine called '{engine}'; choose local or ray.")
+        raise UserError(f"There is no engine called '{engine}'; choose local, ray or batch.")
     if engine == "ray" and importlib.util.find_spec("ray") is None:
         raise UserError("The ray engine needs Ray: install it with pip install 'bellief[ray]'.")
     if address is not None and engine != "ray":
@@ -191,6 +198,10 @@ def _engine(name: str, address: str | None, workers: int | None) -> Any:
         from bellief.sweeps.engines.ray import Ray
 
         return Ray(address, workers)
+    if name == "batch":
+        from bellief.sweeps.engines.batch import Batch
+
+        return Batch()
     from bellief.sweeps.engines.local import Local
 
     return Local(workers, debug=failures.debugging)

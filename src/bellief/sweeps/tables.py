@@ -34,6 +34,14 @@ def curves(first: int, step: np.ndarray, total: np.ndarray, smoothed: np.ndarray
     }
 
 
+def of_runs(content: bytes, first: int, count: int) -> bytes:
+    """The rows of so many runs, as a Parquet file of its own."""
+    table = read_parquet(content)
+    run = table["run"].to_numpy()
+    kept = table.filter(pa.array((run >= first) & (run < first + count))).combine_chunks()
+    return to_parquet({name: kept[name] for name in kept.column_names})
+
+
 def content_hash(tables: dict[str, bytes]) -> str:
     """A hash of names, types and values, which does not depend on how a version of Parquet's writer packs them."""
     digest = hashlib.sha256()

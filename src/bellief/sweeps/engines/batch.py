@@ -1,0 +1,74 @@
+"""All runs of a condition at once, in this process: for a GPU, which is no busier with fifty runs than with ten.
+
+Every run has its own keys, so that a cell's numbers are those that it has when computed alone, up to the rounding of a
+program compiled for another number of runs. There are no checkpoints: what is lost by stopping is one condition.
+"""
+
+import time
+from collections.abc import Iterator
+
+from bellief.errors import UserError
+from bellief.sweeps.cells import Cell, canonical
+from bellief.sweeps.engines import Event, Job
+
+
+class Batch:
+    """The batch engine."""
+
+    name = "batch"
+
+    def run(self, cells: list[Cell], job: Job) -> Iterator[Event]:
+        """Compute the cells, those of neighbouring runs together."""
+        for group in together(cells):
+            if job.stop.is_set():
+                return
+            yield from ({"kind": "begin", "cell": cell.id} for cell in group)
+            try:
+                yield from _compute(group, job)
+            except UserError as error:
+                yield from ({"kind": "failed", "cell": cell.id, "reason": str(error)} for cell in group)
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+
+def together(cells: list[Cell]) -> list[list[Cell]]:
+    """Cells that differ only in their runs, where these follow one another."""
+    groups: list[list[Cell]] = []
+    for cell in sorted(cells, key=lambda cell: (_condition(cell), cell.first)):
+        last = groups[-1][-1] if groups else None
+        joins = last is not None and _condition(last) == _condition(cell)
+        if joins and last is not None and cell.first == last.first + last.identity["width"]:
+            groups[-1].append(cell)
+        else:
+            groups.append([cell])
+    return groups
+
+
+def _condition(cell: Cell) -> str:
+    return canonical({name: value for name, value in cell.identity.items() if name != "first"})
+
+
+def _compute(group: list[Cell], job: Job) -> Iterator[Event]:
+    from bellief.sweeps import tables, work
+    from bellief.sweeps.worker import peak_memory, summary
+
+    whole = Cell("batch", group[0].identity | {"width": sum(cell.identity["width"] for cell in group)})
+    began = time.monotonic()
+    for message in work.compute(whole, None, float("inf"), job.stop.is_set):
+        match message:
+            case work.Progress():
+                yield from ({"kind": "progress", "cell": cell.id, **message._asdict()} for cell in group)
+            case work.Stopped():
+                yield from ({"kind": "stopped", "cell": cell.id} for cell in group)
+            case work.Finished(found, _, made):
+                # What it took is shared evenly, so that the times of cells add up.
+                facts = {"seconds": round((time.monotonic() - began) / len(group), 3), "made": made}
+                for cell in group:
+                    own = {
+                        name: tables.of_runs(table, cell.first, cell.identity["width"]) for name, table in found.items()
+                    }
+                    content = tables.content_hash(own)
+                    job.store.commit(cell, own, content, **facts, memory_mib=peak_memory())
+                    news = {"content": content, **facts, "memory_mib": peak_memory(), **summary(own)}
+                    yield {"kind": "finished", "cell": cell.id, **news}
