@@ -4,13 +4,14 @@ Three tests for each task: outcomes of every state-action pair against the table
 (both chi-square, all stepped logs pooled), and how often each state is visited in stepped and in simulated logs (the
 largest Welch statistic over states, corrected for their number).
 
-    python benchmarks/log_laws.py frozenlake-slippery --logs 50 --steps 3000
+    python benchmarks/log_laws.py frozenlake-slippery --logs 200 --steps 3000 --logs-folder logs
 """
 
 import argparse
+from pathlib import Path
 
 import numpy as np
-from logs import Tally, Task, load, simulate, step_gymnasium, tally
+from logs import Tally, Task, load, read, simulate, step_gymnasium, tally
 from scipy import stats
 
 
@@ -62,11 +63,17 @@ def main() -> None:
     parser.add_argument("tasks", nargs="+")
     parser.add_argument("--logs", type=int, default=50)
     parser.add_argument("--steps", type=int, default=3000)
+    parser.add_argument("--logs-folder", type=Path, help="stepped logs that benchmarks/logs.py made")
     options = parser.parse_args()
     for name in options.tasks:
         task = load(name)
-        columns = [step_gymnasium(task, options.steps, seed) for seed in range(options.logs)]
-        stepped = np.stack([counts(task, tally(one, options.steps)) for one in columns])
+        if options.logs_folder is None:
+            columns = (step_gymnasium(task, options.steps, seed) for seed in range(options.logs))
+            tallies = [tally(one, options.steps) for one in columns]
+        else:
+            groups = read(options.logs_folder / f"{name}-stepped.npz")[: options.logs]
+            tallies = [one for group in groups for one in group if one.steps == options.steps]
+        stepped = np.stack([counts(task, one) for one in tallies])
         made = simulate(task, (options.steps,), options.logs, seed=1)
         simulated = np.stack([counts(task, group[0]) for group in made])
         by_state = [logs.sum((2, 3)) for logs in (stepped, simulated)]

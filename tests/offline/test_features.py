@@ -177,6 +177,7 @@ def test_fitted_values_agree_with_rollouts(log, posterior):
     assert fitted.diagnostics["fit_error"] < 0.1
 
 
+@pytest.mark.slow
 def test_ends_are_learned():
     """A walk that ends, and pays 1, beyond 2: nearer states are worth more."""
     generator = np.random.default_rng(0)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from bellief.cli import show
-from bellief.cli.offline import Actions, Data, Discount, Labels, Level, PolicyName, States
+from bellief.cli.log_options import Actions, Data, Discount, Labels, Level, PolicyName, States
 from bellief.cli.options import Json, Quiet, Seed, between, count, whole
 from bellief.cli.progress import progress
 

@@ -12,18 +12,17 @@ import numpy as np
 from jaxtyping import Float
 
 from bellief.beliefs import ending, linear
-from bellief.beliefs.matrix_normal import Regression
 from bellief.errors import UserError
 from bellief.features import parse
 from bellief.induction import evaluate_box
 from bellief.mdp.linear import Form
 from bellief.offline.checks import check_choice, check_numbers
+from bellief.offline.feature_belief import boundary, learn
 from bellief.offline.feature_log import FeatureTransitions, Units, units_of
 from bellief.offline.feature_policies import FeaturePolicy, read_feature_policy
 from bellief.offline.labels import name_of
 from bellief.offline.posterior import ValuePosterior, interval
 from bellief.offline.tables import shown
-from bellief.types import BoxSpaces
 
 # The first two are one and the same: the value of every sampled model by rollouts, kept with its model.
 METHODS = ("joint", "monte-carlo", "fitted")
@@ -185,7 +184,7 @@ class _Problem:
         self.belief = learn(log, units, form, prior, state, following)
         self.visits = np.bincount(log.action, minlength=log.actions)
         self.learned = termination is None and bool(log.terminated.any())
-        self.boundary = _boundary(following, log.terminated, units.bounds) if self.learned else None
+        self.boundary = boundary(following, log.terminated, units.bounds) if self.learned else None
         # A rule with points at +-sqrt(D) along each axis has the mean of any cubic function of the noise.
         dimension = state.shape[1]
         fewest = max(FEWEST_STATES, 3 * box.features.size(dimension))
@@ -273,46 +272,6 @@ class _Problem:
         if self.learned:
             warnings.append("Where episodes end is learned as one boundary, taken as if it were known.")
         return {"features": list(log.feature_names), "runaway_models": runaway, "warnings": warnings}
-
-
-def learn(
-    log: FeatureTransitions, units: Units, form: Form, prior: linear.Prior, state, following
-) -> linear.LinearBelief:
-    """The belief after the whole log: one QR decomposition for each action and each of the two regressions."""
-    low, high = (tuple(map(float, row)) for row in units.bounds)
-    spaces = BoxSpaces(state.shape[1], log.actions, low, high, True, None, None)
-    start = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), linear.init(prior, form, spaces))
-    bounds = jnp.asarray(units.bounds)
-    x, g = (np.asarray(jax.vmap(lambda one, f=f: f(one, bounds))(state)) for f in (form.features, form.reward_features))
-    target = following - state if form.dynamics == "difference" else following
-    reward = log.reward[:, None] / units.reward
-    taken = [log.action == action for action in range(log.actions)]
-    going_on = [rows & ~log.terminated for rows in taken]
-    ones = np.ones((int(log.terminated.sum()), 1))
-    return linear.LinearBelief(
-        _absorb_each(start.transitions, [(x[rows], target[rows]) for rows in taken]),
-        _absorb_each(start.rewards, [(g[rows], reward[rows]) for rows in going_on]),
-        jax.tree.map(jnp.asarray, _absorb(start.ends, ones, reward[log.terminated])),
-        bounds,
-    )
-
-
-def _absorb_each(beliefs: Regression, data: list[tuple[np.ndarray, np.ndarray]]) -> Regression:
-    each = [_absorb(Regression(root, degrees), *rows) for root, degrees, rows in zip(*beliefs, data, strict=True)]
-    return Regression(*(jnp.asarray(np.stack(leaves)) for leaves in zip(*each, strict=True)))
-
-
-def _absorb(belief: Regression, x: np.ndarray, y: np.ndarray) -> Regression:
-    """`matrix_normal.update_batch` in NumPy, which need not be compiled for every number of rows."""
-    root = np.linalg.qr(np.concatenate([belief.root, np.concatenate([x, y], axis=1)]), mode="r")
-    return Regression(np.where(np.diagonal(root) < 0, -1, 1)[:, None] * root, belief.degrees + len(x))
-
-
-def _boundary(following, terminated, bounds) -> ending.Boundary:
-    """Logistic regression of the ends on the states that steps led to."""
-    ends, others = jnp.asarray(following[terminated]), jnp.asarray(following[~terminated])
-    seen = ending.Ends(ends, jnp.asarray(len(ends)))
-    return ending.fit(seen, others, jnp.asarray(len(others)), jnp.asarray(bounds))
 
 
 @jax.jit
