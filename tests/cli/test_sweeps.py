@@ -36,7 +36,7 @@ def store(tmp_path_factory):
     ("arguments", "fragments"),
     [
         (["sweep", "none.yaml"], ["There is no file none.yaml"]),
-        (["sweep", "SPEC", "--engine", "spark"], ["no engine called 'spark'", "local or ray"]),
+        (["sweep", "SPEC", "--engine", "spark"], ["no engine called 'spark'", "local, ray or batch"]),
         (["sweep", "SPEC", "--address", "auto"], ["--address is for the ray engine"]),
         (["sweep", "SPEC", "--shard", "5/4"], ["--shard needs", "2/4"]),
         (["sweep", "SPEC", "--shard", "x"], ["--shard needs"]),

@@ -18,6 +18,7 @@ from bellief.experiments.results import check_new_folder, reading_steps, summari
 
 # By name, because the function `run` hides the module of that name in the package.
 run_module = importlib.import_module("bellief.experiments.run")
+chunks_module = importlib.import_module("bellief.experiments.chunks")
 
 # The same in every test, so that one compilation serves all of them.
 STEPS = 60
@@ -160,7 +161,7 @@ def test_an_error_stops_every_chunk(monkeypatch):
             yield loop.Plan(step, bbi.Info(*(np.zeros(10) for _ in bbi.Info._fields)))
 
     monkeypatch.setattr(loop, "run_chunk", events)
-    monkeypatch.setattr(run_module, "_workers", lambda chunks: 2)
+    monkeypatch.setattr(chunks_module, "workers", lambda chunks: 2)
     with pytest.raises(KeyboardInterrupt):
         learn(runs=20)
     assert len(ticks) < 5_000

@@ -97,10 +97,21 @@ def test_only():
         ({"environments": ["nchian"]}, "did you mean 'nchain'"),
         ({"agents": [{"name": "psrl", "settings": {"x": 1}}]}, "no setting 'x'"),
         ({"environments": [{"name": "nchain", "settings": {"x": 1}}]}, "no parameter 'x'"),
-        ({"environments": [{"name": "nchain", "table": True}]}, "table and bins are for Gymnasium"),
+        ({"environments": [{"name": "nchain", "table": True}]}, "table, bins and continuous are for Gymnasium"),
         ({"environments": ["NoSuch-v0"]}, "NoSuch"),
         ({"agents": ["psrl", "psrl"]}, "Two agents of the sweep are called 'psrl'"),
         ({"agents": [{"name": "psrl", "only": ["maze"]}]}, "only in 'maze'"),
+        ({"environments": ["pendulum"]}, "for discrete states .* keep 'q-learning' out of 'pendulum'"),
+        ({"agents": ["gptd"]}, "for continuous states and those of 'nchain' are discrete"),
+        ({"agents": [{"name": "bbi", "settings": {"mode": "paper"}}]}, "no setting 'mode'"),
+        ({"environments": [{"name": "pendulum", "continuous": True}]}, "continuous are for Gymnasium"),
+        ({"environments": [{"name": "CartPole-v1"}]}, "Box"),
+        ({"environments": [{"name": "CartPole-v1", "continuous": True, "bins": 3}]}, "leave out table and bins"),
+        ({"environments": [{"name": "FrozenLake-v1", "continuous": True}]}, "leave out 'continuous'"),
+        (
+            {"environments": [{"name": "CartPole-v1", "continuous": True, "settings": {"termination": "os:remove"}}]},
+            "would import a module",
+        ),
         ({"agents": ["oracle"], "environments": ["FrozenLake-v1"]}, "must be told the model"),
         ({"runs": 1_000_000, "agents": [{"name": "psrl", "grid": {"discount": [0.5] * 100}}]}, "is the most"),
     ],
@@ -122,9 +133,3 @@ def test_an_environment_cannot_import_a_module(tmp_path, monkeypatch):
 def test_reading_needs_no_environment():
     spec = build_spec(TINY | {"environments": ["NoSuch-v0"]}, "test")
     assert len(expand(spec, check=False)[0].cells) == 3
-
-
-@pytest.mark.parametrize("changes", [{"environments": ["pendulum"]}, {"agents": ["gptd"]}])
-def test_continuous_states_are_refused_before_anything_runs(changes):
-    with pytest.raises(UserError, match="countable"):
-        cells_of(**changes)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from bellief.cli import offline, show, sweeps, trust
+from bellief.cli import offline, report, show, sweeps, trust
 from bellief.cli.options import Json, Plot, Quiet, Seed, between, count, split_settings
 from bellief.cli.progress import progress
 from bellief.errors import UserError
@@ -162,6 +162,7 @@ def compare_agents(
 
 
 sweeps.register(app)
+report.register(app)
 
 
 KINDS = {"envs": ENVIRONMENTS, "agents": AGENTS, "values": VALUES}

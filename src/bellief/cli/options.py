@@ -62,6 +62,11 @@ def page(text: str) -> Path:
     return _writable("--report", text, (".html", ".htm"), ".html")
 
 
+def page_path(option: str) -> Callable[[str], Path]:
+    """Reader of the same for another option."""
+    return lambda text: _writable(option, text, (".html", ".htm"), ".html")
+
+
 def _writable(option: str, text: str, endings: tuple[str, ...], said: str) -> Path:
     path = Path(text)
     if path.suffix.lower() not in endings:

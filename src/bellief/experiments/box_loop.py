@@ -15,20 +15,18 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from bellief.envs.box import BoxEnvironment
-from bellief.experiments.loop import ACT_STREAM, BLOCK, INIT_STREAM, PLAN_STREAM, Plan, Reading, RunKeys
+from bellief.experiments import loop
+from bellief.experiments.loop import (
+    ACT_STREAM,
+    BLOCK,
+    FIRST_STATE,
+    INIT_STREAM,
+    PLAN_STREAM,
+    Reading,
+    RunKeys,
+    Survival,
+)
 from bellief.types import BoxSpaces, Transition
-
-_FIRST_STATE = 2**31 - 1
-
-
-class Survival(NamedTuple):
-    """Episodes of every run up to a step: how many over, how many ended, total length, smoothed length of the last."""
-
-    step: int
-    episodes: Int[np.ndarray, "runs"]
-    falls: Int[np.ndarray, "runs"]
-    length: Float[np.ndarray, "runs"]
-    smoothed: Float[np.ndarray, "runs"]
 
 
 class BoxRun(NamedTuple):
@@ -54,7 +52,7 @@ class Earned(NamedTuple):
 @functools.partial(jax.jit, static_argnames=("agent", "config", "spaces", "environment"))
 def _begin(keys, constants, *, agent: ModuleType, config, spaces: BoxSpaces, environment: BoxEnvironment) -> BoxRun:
     def one_run(key, own):
-        luck = jax.random.uniform(jax.random.fold_in(key.environment, _FIRST_STATE), (environment.luck,))
+        luck = jax.random.uniform(jax.random.fold_in(key.environment, FIRST_STATE), (environment.luck,))
         state = agent.init(jax.random.fold_in(key.agent, INIT_STREAM), config, spaces)
         zero, none = jnp.array(0, jnp.int32), jnp.array(0.0, jnp.float32)
         return BoxRun(state, environment.start(own, luck), zero, zero, none, none)
@@ -139,31 +137,32 @@ def run_chunk(
     plan_steps: list[int],
     reading_steps: list[int],
     half_life: float,
-) -> Generator[Reading | Survival | Plan | BoxRun]:
+    resume: loop.Snapshot | None = None,
+) -> Generator[Any]:
     """Drive one chunk to the last reading step; as `loop.run_chunk`, with a `Survival` after each `Reading`."""
-    rate = np.float32(-np.expm1(-np.log(2) / half_life))
-    spaces = environment.spaces
-    runs = _begin(keys, constants, agent=agent, config=config, spaces=spaces, environment=environment)
-    width = len(keys.agent)
-    reward, counts = np.zeros(width), np.zeros((3, width), np.int64)
-    done = 0
-    plans, readings = set(plan_steps), set(reading_steps)
-    for event in sorted({step - 1 for step in plans} | readings):
-        if event > done:
-            span = (np.int32(done), np.int32(event))
-            runs, earned = _advance(
-                keys, constants, *span, rate, runs, agent=agent, config=config, environment=environment
-            )
-            # Float32 sums stay short: a segment at a time, added up here in float64.
-            reward = reward + np.asarray(earned.reward, np.float64)
-            counts = counts + np.stack([np.asarray(part) for part in earned[1:]])
-            done = event
-        if event in readings:
-            weight = 1 - (1 - float(rate)) ** event
-            yield Reading(event, reward, np.asarray(runs.recent, dtype=np.float64) / weight)
-            smoothed = np.asarray(runs.recent_length, dtype=np.float64) / weight
-            yield Survival(event, counts[0], counts[1], counts[2], smoothed)
-        if event + 1 in plans and event < max(readings):
-            runs, info = _plan(keys, np.int32(event + 1), runs, agent=agent, config=config, spaces=spaces)
-            yield Plan(event + 1, info)
-    yield runs
+    rate, width = loop.smoothing_rate(half_life), len(keys.agent)
+    of = {"agent": agent, "config": config}
+
+    def begin():
+        first = _begin(keys, constants, **of, spaces=environment.spaces, environment=environment)
+        return first, {"reward": np.zeros(width)} | {name: np.zeros(width, np.int64) for name in Earned._fields[1:]}
+
+    def advance(first, last, runs):
+        runs, earned = _advance(keys, constants, first, last, rate, runs, **of, environment=environment)
+        return runs, earned._asdict()
+
+    def plan(step, runs):
+        return _plan(keys, step, runs, **of, spaces=environment.spaces)
+
+    def read(step, runs, host):
+        yield Reading(step, host["reward"], loop.unbiased(runs.recent, rate, step))
+        smoothed = loop.unbiased(runs.recent_length, rate, step)
+        yield Survival(step, host["episodes"], host["falls"], host["length"], smoothed)
+
+    return loop.drive(begin, advance, plan, read, plan_steps, reading_steps, resume)
+
+
+def run_shapes(keys: RunKeys, environment: BoxEnvironment, constants: Any, agent: ModuleType, config: Any) -> BoxRun:
+    """Shapes and dtypes of a chunk's `BoxRun`, to check a saved one against; nothing is computed."""
+    begin = functools.partial(_begin, agent=agent, config=config, spaces=environment.spaces, environment=environment)
+    return jax.eval_shape(begin, keys, constants)

@@ -9,8 +9,11 @@ import jax
 import numpy as np
 import pandas as pd
 
-from bellief.experiments.loop import Plan, Reading, Run, Snapshot
+from bellief.experiments.loop import Plan, Reading, Run, Snapshot, Survival
 from bellief.experiments.stepped import Episode
+
+# What is kept of the episodes at a reading where states are continuous, in the order of `Survival`.
+EPISODE_COUNTS = ("over", "falls", "length", "survived")
 
 
 class Collector:
@@ -18,6 +21,7 @@ class Collector:
 
     def __init__(self) -> None:
         self.readings: list[Reading] = []
+        self.survival: list[Survival] = []
         self.plans: list[tuple[int, dict[str, np.ndarray]]] = []
         self.episodes: list[Episode] = []
         self.number = 0
@@ -27,6 +31,8 @@ class Collector:
         """Keep what is to be kept of an event; of the plans, ever fewer are kept as they grow in number."""
         if isinstance(event, Reading):
             self.readings.append(event)
+        elif isinstance(event, Survival):
+            self.survival.append(event)
         elif isinstance(event, Plan):
             self.number += 1
             # Early plans differ much, late ones little: keep the first 32, then ever fewer.
@@ -44,6 +50,13 @@ class Collector:
     def smoothed(self) -> np.ndarray:
         """The smoothed reward of each run at each reading."""
         return np.stack([reading.smoothed for reading in self.readings], axis=1)
+
+    def episode_counts(self) -> dict[str, np.ndarray]:
+        """Of continuous states, at each reading of each run: episodes over, those that had ended, their length
+        together, and the smoothed length of the last one.
+        """
+        names = zip(EPISODE_COUNTS, Survival._fields[1:], strict=True)
+        return {name: np.stack([getattr(one, field) for one in self.survival], axis=1) for name, field in names}
 
     def policies(self, module: Any, config: Any) -> np.ndarray:
         """Action probabilities that the runs ended with."""
@@ -75,6 +88,8 @@ class Collector:
         }
         for name in self.plans[0][1] if self.plans else ():
             arrays[f"plan.info.{name}"] = np.stack([columns[name] for _, columns in self.plans])
+        for name in Survival._fields if self.survival else ():
+            arrays[f"survival.{name}"] = np.array([getattr(one, name) for one in self.survival])
         for place, name in enumerate(Episode._fields):
             kind = {"reward": np.float64, "terminated": bool}.get(name, np.int64)
             arrays[f"episode.{name}"] = np.array([episode[place] for episode in self.episodes], dtype=kind)
@@ -87,6 +102,9 @@ class Collector:
         made.number = int(arrays["number"])
         rows = (arrays[f"reading.{name}"] for name in Reading._fields)
         made.readings = [Reading(int(step), total, smoothed) for step, total, smoothed in zip(*rows, strict=True)]
+        if "survival.step" in arrays:
+            rows = (arrays[f"survival.{name}"] for name in Survival._fields)
+            made.survival = [Survival(int(step), *parts) for step, *parts in zip(*rows, strict=True)]
         columns = {
             name.removeprefix("plan.info."): array for name, array in arrays.items() if name.startswith("plan.info.")
         }

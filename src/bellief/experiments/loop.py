@@ -7,7 +7,7 @@ there are. The host drives segments (step many, then plan once or take a reading
 
 import functools
 import zlib
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterable
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -54,6 +54,16 @@ class Reading(NamedTuple):
 
     step: int
     total: Float[np.ndarray, "runs"]
+    smoothed: Float[np.ndarray, "runs"]
+
+
+class Survival(NamedTuple):
+    """Episodes of every run up to a step: how many over, how many ended, total length, smoothed length of the last."""
+
+    step: int
+    episodes: Int[np.ndarray, "runs"]
+    falls: Int[np.ndarray, "runs"]
+    length: Float[np.ndarray, "runs"]
     smoothed: Float[np.ndarray, "runs"]
 
 
@@ -136,13 +146,13 @@ def step_environment(
 # Streams of an agent's key, apart from one another.
 INIT_STREAM, PLAN_STREAM, ACT_STREAM = 0, 1, 2
 # Block number of the environment's first state; the blocks of steps count up from zero.
-_FIRST_STATE = 2**31 - 1
+FIRST_STATE = 2**31 - 1
 
 
 @functools.partial(jax.jit, static_argnames=("agent", "config", "spaces"))
 def _begin(keys, tables: Tables, *, agent: ModuleType, config, spaces: Spaces) -> Run:
     def one_run(key):
-        uniform = jax.random.uniform(jax.random.fold_in(key.environment, _FIRST_STATE), (), tables.start.dtype)
+        uniform = jax.random.uniform(jax.random.fold_in(key.environment, FIRST_STATE), (), tables.start.dtype)
         observation = jnp.sum(uniform >= tables.start).astype(jnp.int32)
         state = agent.init(jax.random.fold_in(key.agent, INIT_STREAM), config, spaces)
         return Run(state, observation, jnp.array(0, jnp.int32), jnp.zeros((), tables.start.dtype))
@@ -204,35 +214,80 @@ def run_chunk(
     reading_steps: list[int],
     half_life: float,
     resume: Snapshot | None = None,
-) -> Generator[Reading | Plan | Snapshot | Run]:
+) -> Generator[Any]:
     """Drive one chunk to the last reading step, yielding a `Plan` after each plan, a `Reading` at each reading step,
     a `Snapshot` after these, and the final `Run` at the end. Steps are counted from 1; a plan at step t precedes the
     t-th action. With `resume`, what comes after that snapshot.
     """
-    # In single precision the share of a new reward is exact to seven digits; one minus it, the decay, would not be.
-    rate = np.float32(-np.expm1(-np.log(2) / half_life))
-    if resume is None:
+    rate = smoothing_rate(half_life)
+
+    def begin():
         first = _begin(keys, tables, agent=agent, config=config, spaces=spaces)
-        resume = Snapshot(-1, first, {"total": np.zeros(len(keys.agent))})
-    runs, total, done = resume.runs, resume.host["total"], max(resume.event, 0)
+        return first, {"total": np.zeros(len(keys.agent))}
+
+    def advance(first, last, runs):
+        runs, earned = _advance(keys, tables, first, last, rate, runs, agent=agent, config=config)
+        return runs, {"total": earned}
+
+    def plan(step, runs):
+        return _plan(keys, step, runs, agent=agent, config=config, spaces=spaces)
+
+    def read(step, runs, host):
+        yield Reading(step, host["total"], unbiased(runs.recent, rate, step))
+
+    return drive(begin, advance, plan, read, plan_steps, reading_steps, resume)
+
+
+def smoothing_rate(half_life: float) -> np.float32:
+    """The share of a new reward in the smoothed one.
+
+    In single precision it is exact to seven digits; one minus it, the decay, would not be.
+    """
+    return np.float32(-np.expm1(-np.log(2) / half_life))
+
+
+def unbiased(recent: Array, rate: np.float32, step: int) -> Float[np.ndarray, "runs"]:
+    """The smoothed reward from its numerator."""
+    return np.asarray(recent, dtype=np.float64) / (1 - (1 - float(rate)) ** step)
+
+
+def drive(
+    begin: Callable[[], tuple[Any, dict[str, np.ndarray]]],
+    advance: Callable[..., tuple[Any, dict[str, Array]]],
+    plan: Callable[..., tuple[Any, Any]],
+    read: Callable[..., Iterable[Any]],
+    plan_steps: list[int],
+    reading_steps: list[int],
+    resume: Snapshot | None,
+) -> Generator[Any]:
+    """The order of things in a chunk, whatever its states are: advance to the next event, read, plan.
+
+    Args:
+        begin: the first runs, and the sums that the host keeps, all zero.
+        advance: the runs after steps first, ..., last - 1, and what these add to the sums.
+        plan: the runs after planning, and what the agent reported.
+        read: the events of a reading.
+        plan_steps: steps before whose action the agent plans.
+        reading_steps: steps after which the curves are read.
+        resume: only what comes after this snapshot is yielded.
+    """
+    resume = Snapshot(-1, *begin()) if resume is None else resume
+    runs, host, done = resume.runs, resume.host, max(resume.event, 0)
     plans, readings = set(plan_steps), set(reading_steps)
     for event in sorted({step - 1 for step in plans} | readings):
         if event <= resume.event:
             continue
         if event > done:
-            runs, earned = _advance(
-                keys, tables, np.int32(done), np.int32(event), rate, runs, agent=agent, config=config
-            )
+            runs, earned = advance(np.int32(done), np.int32(event), runs)
             # Float32 sums stay short: a segment at a time, added up here in float64.
-            total = total + np.asarray(earned, dtype=np.float64)
+            host = {name: sums + np.asarray(earned[name], dtype=sums.dtype) for name, sums in host.items()}
             done = event
         if event in readings:
-            weight = 1 - (1 - float(rate)) ** event
-            yield Reading(event, total, np.asarray(runs.recent, dtype=np.float64) / weight)
+            yield from read(event, runs, host)
         if event + 1 in plans and event < max(readings):
-            runs, info = _plan(keys, np.int32(event + 1), runs, agent=agent, config=config, spaces=spaces)
+            runs, info = plan(np.int32(event + 1), runs)
             yield Plan(event + 1, info)
-        yield Snapshot(event, runs, {"total": total})
+        yield Snapshot(event, runs, host)
     yield runs
 
 

@@ -57,9 +57,7 @@ class RunResult:
     @property
     def final_average_reward(self) -> Float[np.ndarray, "runs"]:
         """Reward per step over the last tenth of the run."""
-        begin = last_tenth(self.steps)
-        before = self.total[:, np.searchsorted(self.step, begin)] if begin else 0.0
-        return (self.total[:, -1] - before) / (self.steps - begin)
+        return late_reward(self.step, self.total, self.steps)
 
     def to_dict(self) -> dict[str, Any]:
         """The document that `bellief run --json` prints."""
@@ -178,6 +176,13 @@ def summarise(values: Float[np.ndarray, "runs"]) -> dict[str, float | None]:
 def last_tenth(steps: int) -> int:
     """The step after which the last tenth of a run begins."""
     return steps - max(1, steps // 10)
+
+
+def late_reward(step: np.ndarray, total: Float[np.ndarray, "runs G"], steps: int) -> Float[np.ndarray, "runs"]:
+    """Reward per step over the last tenth, from what had been earned at each reading."""
+    begin = last_tenth(steps)
+    before = total[:, np.searchsorted(step, begin)] if begin else 0.0
+    return (total[:, -1] - before) / (steps - begin)
 
 
 def reading_steps(steps: int, count: int = READINGS) -> list[int]:

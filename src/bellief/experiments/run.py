@@ -1,26 +1,20 @@
 """`bellief.run`: many runs of one agent in one environment."""
 
-import contextlib
 import dataclasses
-import os
-import threading
 import time
 from collections.abc import Callable, Generator
-from concurrent.futures import FIRST_EXCEPTION, CancelledError, ThreadPoolExecutor, wait
 from typing import Any
 
-import jax
 import numpy as np
-import pandas as pd
 
 from bellief.agents.schedule import update_steps
 from bellief.envs import Environment, make
 from bellief.envs.box import BoxEnvironment
 from bellief.errors import UserError
 from bellief.experiments import loop, stepped
-from bellief.experiments.collect import Collector
+from bellief.experiments.chunks import by_run, chunk_keys, run_chunks
 from bellief.experiments.results import RunResult, reading_steps
-from bellief.experiments.run_box import open_box, run_box
+from bellief.experiments.run_box import Compiled, Real, open_box, run_box
 from bellief.experiments.settings import build_config
 from bellief.mdp.bellman import long_run_average
 from bellief.registry import AGENTS, DISCRETE, find, looks_like_gymnasium
@@ -82,31 +76,14 @@ def run(
     began = time.perf_counter()
     reading = sorted({*reading_steps(steps), *(step for step in readings if 0 < step <= steps)})
     plans = getattr(module, "plan_steps", update_steps)(steps)
-    chunks = [range(first, first + width) for first in range(0, runs, width)]
-    report = _Progress(progress, len(chunks) * len(plans))
 
-    def one_chunk(numbers: range) -> tuple[Collector, np.ndarray]:
+    def events(numbers: range) -> Generator[Any]:
         keys = chunk_keys(seed, world.name, agent, numbers)
-        # Closed at once where something fails, so that no environment stays open while an error is on its way.
-        with contextlib.closing(
-            world.run_chunk(keys, numbers, seed, module, config, plans, reading, half_life)
-        ) as events:
-            gathered = _collect(events, report)
-        return gathered, gathered.policies(module, config)
+        return world.run_chunk(keys, numbers, seed, module, config, plans, reading, half_life)
 
-    with jax.default_matmul_precision("highest"), ThreadPoolExecutor(_workers(len(chunks))) as pool:
-        try:
-            futures = [pool.submit(one_chunk, numbers) for numbers in chunks]
-            finished, _ = wait(futures, return_when=FIRST_EXCEPTION)
-            for future in finished:
-                future.result()
-            parts = [future.result() for future in futures]
-        except BaseException:
-            # The pool waits for its threads; without this an error would take effect when all chunks are done.
-            report.stop()
-            raise
-    gathered = [one for one, _ in parts]
-    policies = np.concatenate([ended for _, ended in parts])[:runs]
+    chunks = [range(first, first + width) for first in range(0, runs, width)]
+    gathered = run_chunks(chunks, events, len(plans), progress)
+    policies = np.concatenate([one.policies(module, config) for one in gathered])[:runs]
     return RunResult(
         env=world.name,
         agent=agent,
@@ -120,8 +97,8 @@ def run(
         smoothed=np.concatenate([one.smoothed() for one in gathered])[:runs],
         policies=policies,
         gain=np.array([world.gain(policy) for policy in policies]),
-        episodes=_by_run([one.episode_frame() for one in gathered], width, runs) if world.real else None,
-        info=_by_run([one.plan_frame() for one in gathered], width, runs),
+        episodes=by_run([one.episode_frame() for one in gathered], width, runs) if world.real else None,
+        info=by_run([one.plan_frame() for one in gathered], width, runs),
         updates=len(plans),
         seconds=time.perf_counter() - began,
     )
@@ -131,6 +108,7 @@ class _Tabular:
     """An environment with a known model, stepped by the compiled loop."""
 
     real = False
+    kind = DISCRETE
 
     def __init__(self, environment: Environment):
         self.environment, self.name, self.model = environment, environment.name, environment.mdp()
@@ -155,6 +133,7 @@ class _Real:
     """A Gymnasium environment, made anew for every run and stepped as it is."""
 
     real = True
+    kind = DISCRETE
     model = None
 
     def __init__(self, name: str, parameters: dict[str, Any], bins: int | None):
@@ -198,6 +177,9 @@ class _Real:
                 one.close()
 
 
+World = _Tabular | _Real | Compiled | Real
+
+
 def open_world(env: Any, parameters: dict[str, Any], table: bool, bins: int | None) -> _Tabular | _Real:
     """An environment and the loop that steps it: the one place that knows which loop belongs to which environment."""
     if isinstance(env, Environment) or not looks_like_gymnasium(env):
@@ -213,6 +195,12 @@ def open_world(env: Any, parameters: dict[str, Any], table: bool, bins: int | No
     return _Real(env, parameters, bins)
 
 
+def open_any(env: Any, parameters: dict[str, Any], table: bool, bins: int | None) -> World:
+    """The same for states of every kind."""
+    box = None if table or bins is not None else open_box(env, parameters)
+    return open_world(env, parameters, table, bins) if box is None else box
+
+
 def inform(module: Any, config: Any, agent: str, world: Any) -> Any:
     """The settings an agent runs with: those of an agent that is told the model hold the model."""
     if not hasattr(module, "informed"):
@@ -220,53 +208,3 @@ def inform(module: Any, config: Any, agent: str, world: Any) -> Any:
     if world.model is None:
         raise UserError(f"Agent '{agent}' must be told the model, and '{world.name}' has none to tell.")
     return module.informed(config, world.model)
-
-
-def chunk_keys(seed: int, environment: str, agent: str, numbers: range) -> loop.RunKeys:
-    """The keys of the runs of one chunk."""
-    return jax.vmap(lambda number: loop.run_keys(seed, environment, agent, number))(np.asarray(numbers))
-
-
-def _by_run(frames: list[pd.DataFrame], width: int, runs: int) -> pd.DataFrame:
-    """The chunks' rows in one frame, their lanes turned into numbers of runs, without the runs that only padded."""
-    numbered = [frame.assign(run=frame["lane"] + width * chunk) for chunk, frame in enumerate(frames)]
-    whole = pd.concat(numbered, ignore_index=True).drop(columns="lane")
-    whole.insert(0, "run", whole.pop("run"))
-    return whole[whole["run"] < runs].reset_index(drop=True)
-
-
-def _workers(chunks: int) -> int:
-    """Chunks side by side: as many as there are processors; on an accelerator one, which is busy enough."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(chunks, available)) if jax.default_backend() == "cpu" else 1
-
-
-class _Progress:
-    """Adds up the plans of all chunks and passes the fraction on."""
-
-    def __init__(self, callback: Callable[[float], None] | None, total: int):
-        self.callback, self.total, self.done, self.lock = callback, max(total, 1), 0, threading.Lock()
-        self.stopped = False
-
-    def stop(self) -> None:
-        """Make every chunk give up at its next plan."""
-        self.stopped = True
-
-    def tick(self) -> None:
-        """One more plan is done."""
-        if self.stopped:
-            raise CancelledError
-        with self.lock:
-            self.done += 1
-            if self.callback is not None:
-                self.callback(self.done / self.total)
-
-
-def _collect(events, report: _Progress) -> Collector:
-    """Gather one chunk's events."""
-    gathered = Collector()
-    for event in events:
-        gathered.add(event)
-        if isinstance(event, loop.Plan):
-            report.tick()
-    return gathered

@@ -7,11 +7,9 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Generator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
@@ -21,7 +19,8 @@ from bellief.envs import Environment, make_any
 from bellief.envs.box import BoxEnvironment
 from bellief.errors import UserError
 from bellief.experiments import box_loop, box_stepped, loop, stepped
-from bellief.experiments.collect import Collector
+from bellief.experiments.chunks import by_run, chunk_keys, run_chunks
+from bellief.experiments.collect import EPISODE_COUNTS
 from bellief.experiments.results import RunResult, check_new_folder, last_tenth, reading_steps, summarise
 from bellief.experiments.settings import build_config
 from bellief.registry import CONTINUOUS, Entry, looks_like_gymnasium
@@ -53,10 +52,7 @@ class BoxRunResult(RunResult):
         for step in (first, last):
             if step not in at:
                 raise UserError(f"There is no reading at step {step}; ask for one with readings=({step},).")
-        over, length = (np.pad(array, ((0, 0), (1, 0))) for array in (self.over, self.length))
-        number = over[:, at[last]] - over[:, at[first]]
-        total = length[:, at[last]] - length[:, at[first]]
-        return np.where(number > 0, total / np.maximum(number, 1), last - length[:, at[last]])
+        return mean_length(self.over, self.length, at[first], at[last], last)
 
     @property
     def final_steps_survived(self) -> Float[np.ndarray, "runs"]:
@@ -121,25 +117,48 @@ class BoxRunResult(RunResult):
             raise
 
 
+def mean_length(
+    over: Int[np.ndarray, "runs G"], length: Float[np.ndarray, "runs G"], first: int, last: int, step: int
+) -> Float[np.ndarray, "runs"]:
+    """Mean length of the episodes that were over between two readings, counted from 1 (0 for the start).
+
+    Where none was, the steps from the last one before up to `step`, that of the later reading.
+    """
+    over, length = (np.pad(array, ((0, 0), (1, 0))) for array in (over, length))
+    number, total = (array[:, last] - array[:, first] for array in (over, length))
+    return np.where(number > 0, total / np.maximum(number, 1), step - length[:, last])
+
+
 class Compiled:
     """One of our environments, stepped by the compiled loop."""
 
     real = False
+    kind = CONTINUOUS
+    model = None
 
     def __init__(self, environment: BoxEnvironment):
         self.environment, self.name = environment, environment.name
 
-    def run_chunk(self, keys, numbers, seed, module, config, plans, readings, half_life) -> Generator[Any]:
-        """The events of one chunk."""
+    def run_chunk(self, keys, numbers, seed, module, config, plans, readings, half_life, *resume) -> Generator[Any]:
+        """The events of one chunk, or those after a snapshot."""
         del seed
         constants = box_loop.stack_constants(self.environment, numbers)
-        return box_loop.run_chunk(keys, self.environment, constants, module, config, plans, readings, half_life)
+        return box_loop.run_chunk(
+            keys, self.environment, constants, module, config, plans, readings, half_life, *resume
+        )
+
+    def shapes(self, keys: loop.RunKeys, module: Any, config: Any) -> Any:
+        """Shapes and dtypes of a snapshot's `runs`."""
+        constants = box_loop.stack_constants(self.environment, range(len(keys.agent)))
+        return box_loop.run_shapes(keys, self.environment, constants, module, config)
 
 
 class Real:
     """A Gymnasium environment, made anew for every run and stepped as it is."""
 
     real = True
+    kind = CONTINUOUS
+    model = None
 
     def __init__(self, name: str, parameters: dict[str, Any], spaces: Any):
         self.name, self.parameters, self.spaces = name, parameters, spaces
@@ -159,17 +178,21 @@ class Real:
 
         return box_stepped.BoxSimulator(lambda seed: flat(env.reset(seed=seed)[0]), step, env.close)
 
-    def run_chunk(self, keys, numbers, seed, module, config, plans, readings, half_life) -> Generator[Any]:
-        """The events of one chunk."""
+    def run_chunk(self, keys, numbers, seed, module, config, plans, readings, half_life, *resume) -> Generator[Any]:
+        """The events of one chunk, or those after a snapshot."""
         simulators = [self._simulator() for _ in numbers]
         seeds = [stepped.environment_seed(seed, self.name, number) for number in numbers]
         try:
             yield from box_stepped.run_chunk(
-                keys, simulators, seeds, module, config, self.spaces, plans, readings, half_life
+                keys, simulators, seeds, module, config, self.spaces, plans, readings, half_life, *resume
             )
         finally:
             for one in simulators:
                 one.close()
+
+    def shapes(self, keys: loop.RunKeys, module: Any, config: Any) -> Any:
+        """Shapes and dtypes of a snapshot's `runs`."""
+        return stepped.run_shapes(keys, module, config, self.spaces)
 
 
 def open_box(env: Any, parameters: dict[str, Any]) -> Compiled | Real | None:
@@ -208,8 +231,6 @@ def run_box(
 
     `first_run` is the number of the first run, for experiments that are spread over several processes.
     """
-    from bellief.experiments.run import _by_run, _Progress, _workers
-
     module = entry.load_for(CONTINUOUS, world.name)
     config = build_config(module.Config, entry.name, settings)
     began = time.perf_counter()
@@ -218,24 +239,13 @@ def run_box(
     # Of real environments the last chunk is not padded: stepping them is what takes the time.
     ends = range(first_run, first_run + runs, width)
     chunks = [range(first, min(first + width, first_run + runs) if world.real else first + width) for first in ends]
-    report = _Progress(progress, len(chunks) * len(plans))
 
-    def one_chunk(numbers: range) -> dict[str, Any]:
-        keys = jax.vmap(lambda number: loop.run_keys(seed, world.name, entry.name, number))(np.asarray(numbers))
-        with contextlib.closing(
-            world.run_chunk(keys, numbers, seed, module, config, plans, reading, half_life)
-        ) as events:
-            return _collect(events, report)
+    def events(numbers: range) -> Generator[Any]:
+        keys = chunk_keys(seed, world.name, entry.name, numbers)
+        return world.run_chunk(keys, numbers, seed, module, config, plans, reading, half_life)
 
-    with jax.default_matmul_precision("highest"), ThreadPoolExecutor(_workers(len(chunks))) as pool:
-        try:
-            parts = list(pool.map(one_chunk, chunks))
-        except BaseException:
-            report.stop()
-            raise
-
-    def joined(name: str) -> np.ndarray:
-        return np.concatenate([part[name] for part in parts])[:runs]
+    gathered = run_chunks(chunks, events, len(plans), progress)
+    counts = [one.episode_counts() for one in gathered]
 
     return BoxRunResult(
         env=world.name,
@@ -246,39 +256,13 @@ def run_box(
         settings=dataclasses.asdict(config),
         half_life=half_life,
         step=np.asarray(reading),
-        total=joined("total"),
-        smoothed=joined("smoothed"),
+        total=np.concatenate([one.total() for one in gathered])[:runs],
+        smoothed=np.concatenate([one.smoothed() for one in gathered])[:runs],
         policies=np.zeros((runs, 0, 0)),
         gain=np.full(runs, np.nan),
-        episodes=_by_run([part["episodes"] for part in parts], width, runs) if world.real else None,
-        info=_by_run([part["info"] for part in parts], width, runs),
+        episodes=by_run([one.episode_frame() for one in gathered], width, runs) if world.real else None,
+        info=by_run([one.plan_frame() for one in gathered], width, runs),
         updates=len(plans),
         seconds=time.perf_counter() - began,
-        over=joined("over"),
-        falls=joined("falls"),
-        length=joined("length"),
-        survived=joined("survived"),
+        **{name: np.concatenate([one[name] for one in counts])[:runs] for name in EPISODE_COUNTS},
     )
-
-
-def _collect(events, report) -> dict[str, Any]:
-    """Gather one chunk's events."""
-    kept = Collector()
-    survival: list[box_loop.Survival] = []
-    for event in events:
-        if isinstance(event, box_loop.Survival):
-            survival.append(event)
-            continue
-        kept.add(event)
-        if isinstance(event, loop.Plan):
-            report.tick()
-    return {
-        "total": kept.total(),
-        "smoothed": kept.smoothed(),
-        "over": np.stack([one.episodes for one in survival], axis=1),
-        "falls": np.stack([one.falls for one in survival], axis=1),
-        "length": np.stack([one.length for one in survival], axis=1),
-        "survived": np.stack([one.smoothed for one in survival], axis=1),
-        "info": kept.plan_frame(),
-        "episodes": kept.episode_frame(),
-    }

@@ -46,7 +46,8 @@ def environment_seed(seed: int, environment: str, run: int) -> int:
 
 
 @functools.partial(jax.jit, static_argnames=("agent", "config", "spaces"))
-def _begin(keys: RunKeys, *, agent, config, spaces):
+def begin(keys: RunKeys, *, agent, config, spaces):
+    """The agents of all lanes as they begin."""
     return jax.vmap(lambda key: agent.init(jax.random.fold_in(key.agent, INIT_STREAM), config, spaces))(keys)
 
 
@@ -59,7 +60,9 @@ def _plan(keys: RunKeys, step, states, *, agent, config, spaces):
 
 
 @functools.partial(jax.jit, static_argnames=("agent", "config"))
-def _act(keys: RunKeys, step, states, observations, *, agent, config):
+def act(keys: RunKeys, step, states, observations, *, agent, config):
+    """An action for every lane."""
+
     def one_run(key, state, observation):
         return agent.act(
             jax.random.fold_in(jax.random.fold_in(key.agent, ACT_STREAM), step), config, state, observation
@@ -69,7 +72,8 @@ def _act(keys: RunKeys, step, states, observations, *, agent, config):
 
 
 @functools.partial(jax.jit, static_argnames=("agent", "config"), donate_argnames=("states",))
-def _update(states, transitions: Transition, *, agent, config):
+def update(states, transitions: Transition, *, agent, config):
+    """Every lane learns from its transition."""
     return jax.vmap(lambda state, transition: agent.update(config, state, transition))(states, transitions)
 
 
@@ -90,7 +94,7 @@ def run_chunk(
     With `resume`, only what comes after that snapshot is yielded.
     """
     width, decay = len(simulators), 0.5 ** (1 / half_life)
-    states = _begin(keys, agent=agent, config=config, spaces=spaces) if resume is None else resume.runs
+    states = begin(keys, agent=agent, config=config, spaces=spaces) if resume is None else resume.runs
     replayed = 0 if resume is None else resume.event
     observations = np.array([one.reset(seed) for one, seed in zip(simulators, seeds, strict=True)], dtype=np.int32)
     total, recent = np.zeros(width), np.zeros(width)
@@ -106,7 +110,7 @@ def run_chunk(
             states, info = _plan(keys, np.int32(step), states, agent=agent, config=config, spaces=known)
             yield Plan(step, info)
         if step > replayed:
-            history[step - 1] = _act(keys, np.int32(step - 1), states, observations, agent=agent, config=config)
+            history[step - 1] = act(keys, np.int32(step - 1), states, observations, agent=agent, config=config)
         actions = history[step - 1].astype(np.int32)
         results = [one.step(int(action)) for one, action in zip(simulators, actions, strict=True)]
         following = np.array([result[0] for result in results], dtype=np.int32)
@@ -116,7 +120,7 @@ def run_chunk(
         seen: tuple[Any, ...] = (observations, actions, rewards.astype(np.float32), following, ended)
         transition = Transition(*seen)
         if step > replayed:
-            states = _update(states, jax.tree.map(jnp.asarray, transition), agent=agent, config=config)
+            states = update(states, jax.tree.map(jnp.asarray, transition), agent=agent, config=config)
         successors.add(transition)
         total, recent = total + rewards, decay * recent + (1 - decay) * rewards
         length, earned = length + 1, earned + rewards
@@ -138,7 +142,7 @@ def run_chunk(
 
 def run_shapes(keys: RunKeys, agent: ModuleType, config: Any, spaces: Spaces) -> Any:
     """Shapes and dtypes of a chunk's agents, to check saved ones against; nothing is computed."""
-    return jax.eval_shape(functools.partial(_begin, agent=agent, config=config, spaces=spaces), keys)
+    return jax.eval_shape(functools.partial(begin, agent=agent, config=config, spaces=spaces), keys)
 
 
 class _Successors:

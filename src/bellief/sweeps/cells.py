@@ -14,11 +14,13 @@ from typing import Any, NamedTuple
 
 from bellief.agents.files import encode_config
 from bellief.agents.schedule import update_steps
+from bellief.envs import make_any
 from bellief.errors import UserError
 from bellief.experiments.loop import CHUNK_WIDTH
 from bellief.experiments.run import open_world
+from bellief.experiments.run_box import open_box
 from bellief.experiments.settings import build_config
-from bellief.registry import AGENTS, DISCRETE, ENVIRONMENTS, find, looks_like_gymnasium
+from bellief.registry import AGENTS, CONTINUOUS, DISCRETE, ENVIRONMENTS, find, looks_like_gymnasium
 from bellief.sweeps.spec import MOST_CELLS, AgentEntry, EnvironmentEntry, Spec
 
 # Counted up when a new version of Bellief computes other numbers from the same spec.
@@ -70,10 +72,23 @@ def cell_id(identity: dict[str, Any]) -> str:
     return hashlib.sha256(canonical(identity).encode()).hexdigest()[:20]
 
 
-def plan_steps(agent: str, steps: int) -> list[int]:
-    """The steps at which a registered agent plans."""
-    module = find(AGENTS, "agent", agent).load()
-    return getattr(module, "plan_steps", update_steps)(steps)
+def kind_of(environment: dict[str, Any]) -> str:
+    """Which kind of states a described environment has; known without opening it."""
+    name = environment["name"]
+    if looks_like_gymnasium(name):
+        return CONTINUOUS if environment.get("continuous") else DISCRETE
+    return find(ENVIRONMENTS, "environment", name).kinds[0]
+
+
+def agent_module(identity: dict[str, Any]) -> Any:
+    """The agent of a cell, in its form for the states of the cell's environment."""
+    environment = identity["environment"]
+    return find(AGENTS, "agent", identity["agent"]["name"]).load_for(kind_of(environment), environment["name"])
+
+
+def plan_steps(identity: dict[str, Any]) -> list[int]:
+    """The steps at which the agent of a cell plans."""
+    return getattr(agent_module(identity), "plan_steps", update_steps)(identity["steps"])
 
 
 def expand(spec: Spec, check: bool = True) -> list[Setup]:
@@ -83,15 +98,18 @@ def expand(spec: Spec, check: bool = True) -> list[Setup]:
     """
     _check_size(spec)
     environments = [choice for entry in spec.environments for choice in _environment_choices(entry, check)]
-    agents = [choice for entry in spec.agents for choice in _agent_choices(entry)]
+    agents = [
+        _Choice(entry, label, settings, None) for entry in spec.agents for label, settings in _combinations(entry)
+    ]
+    for entry in spec.agents:
+        find(AGENTS, "agent", entry.name)
     _check_labels(spec, environments, agents)
     setups = []
     for environment, agent in itertools.product(environments, agents):
         only = agent.entry.only
         if only is not None and not set(only) & _called(environment):
             continue
-        _check_pair(environment, agent)
-        setups.append(_setup(spec, environment, agent))
+        setups.append(_setup(spec, environment, _fitted(environment, agent)))
     if not setups:
         raise UserError("The sweep has no cells: 'only' leaves no environment for any agent.")
     return setups
@@ -143,7 +161,7 @@ def _environment_choices(entry: EnvironmentEntry, check: bool) -> list[_Choice]:
         )
     choices = []
     for label, settings in _combinations(entry):
-        world = _describe_environment(name, settings, entry.table, entry.bins, check)
+        world = _describe_environment(entry, settings, check)
         try:
             resolved = json.loads(canonical(world))
         except (TypeError, ValueError) as error:
@@ -152,50 +170,53 @@ def _environment_choices(entry: EnvironmentEntry, check: bool) -> list[_Choice]:
     return choices
 
 
-def _describe_environment(
-    name: str, settings: dict[str, Any], table: bool, bins: int | None, check: bool
-) -> dict[str, Any]:
+def _describe_environment(entry: EnvironmentEntry, settings: dict[str, Any], check: bool) -> dict[str, Any]:
     """What decides an environment: its name and every parameter with the value used. Fails where it cannot be made."""
+    name, table, bins = entry.name, entry.table, entry.bins
     described = {"name": name, "settings": settings}
     if looks_like_gymnasium(name):
-        if not check:
-            pass
-        elif table and bins is None:
-            from bellief.envs.discrete import read_table
-
-            read_table(name, **settings)
-        else:
-            open_world(name, settings, table, bins)
-        return described | {"table": table, "bins": bins}
-    if table or bins is not None:
-        raise UserError("table and bins are for Gymnasium environments; leave them out for this one.")
-    if DISCRETE not in find(ENVIRONMENTS, "environment", name).kinds:
-        raise UserError(f"Sweeps run environments with countable states; for '{name}' use 'bellief run'.")
-    from bellief.envs import make
-
-    return described | {"settings": make(name, **settings).parameters}
+        if check:
+            _check_gymnasium(entry, settings)
+        # Said only where it is so: sweeps of earlier versions keep their identities.
+        return described | {"table": table, "bins": bins} | ({"continuous": True} if entry.continuous else {})
+    if table or bins is not None or entry.continuous:
+        raise UserError("table, bins and continuous are for Gymnasium environments; leave them out for this one.")
+    return described | {"settings": make_any(name, **settings).parameters}
 
 
-def _agent_choices(entry: AgentEntry) -> list[_Choice]:
-    found = find(AGENTS, "agent", entry.name)
-    if DISCRETE not in found.kinds:
-        raise UserError(f"Agent '{entry.name}' is for continuous states, and sweeps run countable ones: leave it out.")
-    module = found.load()
-    choices = []
-    for label, settings in _combinations(entry):
-        config = build_config(module.Config, entry.name, settings)
-        choices.append(_Choice(entry, label, settings, encode_config(config, entry.name)))
-    return choices
+def _check_gymnasium(entry: EnvironmentEntry, settings: dict[str, Any]) -> None:
+    """Open the environment in the way that its entry asks for."""
+    name = entry.name
+    if not entry.continuous:
+        open_world(name, settings, entry.table, entry.bins)
+        return
+    if entry.table or entry.bins is not None:
+        raise UserError(f"Environment '{name}' is to be continuous and cut up too; leave out table and bins.")
+    if "termination" in settings:
+        raise UserError(
+            f"The setting 'termination' of environment '{name}' would import a module, which a sweep may not do: "
+            "leave it out, and the agent learns what ends an episode."
+        )
+    if open_box(name, settings) is None:
+        raise UserError(f"The observations of '{name}' are no Box: leave out 'continuous'.")
 
 
-def _check_pair(environment: _Choice, agent: _Choice) -> None:
-    module = find(AGENTS, "agent", agent.entry.name).load()
+def _fitted(environment: _Choice, agent: _Choice) -> _Choice:
+    """The agent with its settings for the states of this environment; `UserError` where the two do not go together."""
+    name = agent.entry.name
+    try:
+        module = agent_module({"environment": environment.resolved, "agent": {"name": name}})
+    except UserError as error:
+        advice = f"{str(error).rstrip('.')}, or keep '{agent.label}' out of '{environment.label}' with 'only'."
+        raise UserError(advice) from error
     real = looks_like_gymnasium(environment.entry.name) and not environment.entry.table
     if real and hasattr(module, "informed"):
         raise UserError(
             f"Agent '{agent.label}' must be told the model, and '{environment.label}' has none to tell; keep it out of "
             "there with 'only'."
         )
+    config = build_config(module.Config, name, agent.settings)
+    return agent._replace(resolved=encode_config(config, name))
 
 
 def _called(environment: _Choice) -> set[str]:

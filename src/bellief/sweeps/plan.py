@@ -70,7 +70,7 @@ def _costs(engine: Local, setup: Setup, measured: dict[str, Costs]) -> Costs:
 
 
 def _row(setup: Setup, left: int, costs: Costs | None) -> dict[str, Any]:
-    plans = len(plan_steps(setup.cells[0].identity["agent"]["name"], setup.steps)) if costs else 0
+    plans = len(plan_steps(setup.cells[0].identity)) if costs else 0
     one = costs.seconds(plans, setup.steps) if costs else 0.0
     return {
         "environment": setup.environment,

@@ -13,11 +13,12 @@ from jaxtyping import Float, Int
 
 from bellief.agents.files import decode_config
 from bellief.errors import UserError
+from bellief.experiments.collect import EPISODE_COUNTS
 from bellief.experiments.results import RunResult
+from bellief.experiments.run_box import BoxRunResult
 from bellief.files import write_whole
-from bellief.registry import AGENTS, find
 from bellief.sweeps import tables
-from bellief.sweeps.cells import Cell, Setup, expand, plan_steps
+from bellief.sweeps.cells import Cell, Setup, agent_module, expand, plan_steps
 from bellief.sweeps.ledger import Ledger
 from bellief.sweeps.store import Damaged, Store
 
@@ -25,12 +26,20 @@ EXPORTS = (".csv", ".parquet")
 
 
 class Curves(NamedTuple):
-    """What the runs of a condition had earned at each reading, and their smoothed reward."""
+    """What the runs of a condition had earned at each reading, and their smoothed reward.
+
+    Where states are continuous, the episodes too, as in `BoxRunResult`: how many were over, how many of them had ended,
+    how long they were together, and the smoothed length of the last one.
+    """
 
     run: Int[np.ndarray, "runs"]
     step: Int[np.ndarray, "G"]
     total: Float[np.ndarray, "runs G"]
     smoothed: Float[np.ndarray, "runs G"]
+    over: Int[np.ndarray, "runs G"] | None = None
+    falls: Int[np.ndarray, "runs G"] | None = None
+    length: Float[np.ndarray, "runs G"] | None = None
+    survived: Float[np.ndarray, "runs G"] | None = None
 
 
 class Condition:
@@ -72,33 +81,43 @@ class Condition:
         return Curves(
             frame["run"].to_numpy().reshape(shape)[:, 0],
             step,
-            frame["total"].to_numpy().reshape(shape),
-            frame["smoothed"].to_numpy().reshape(shape),
+            **{
+                name: frame[name].to_numpy().reshape(shape)
+                for name in ("total", "smoothed", *EPISODE_COUNTS)
+                if name in frame
+            },
         )
 
     def result(self) -> RunResult:
         """The object that `bellief.run` would have given, with its averages, table and picture."""
-        curves, ended = self.curves(), self.table(tables.RUNS)
-        identity = self.cells[0].identity
+        curves, identity = self.curves(), self.cells[0].identity
         real = tables.EPISODES in (self.store.record(self.cells[0].id) or {"files": {}})["files"]
-        return RunResult(
-            env=identity["environment"]["name"],
-            agent=identity["agent"]["name"],
-            steps=self.steps,
-            runs=len(curves.run),
-            seed=identity["seed"],
-            settings=_settings(identity["agent"]),
-            half_life=self.half_life,
-            step=curves.step,
-            total=curves.total,
-            smoothed=curves.smoothed,
-            policies=np.stack([np.reshape(row, (-1, ended["actions"][0])) for row in ended["policy"]]),
-            gain=ended["gain"].to_numpy(),
-            episodes=self.table(tables.EPISODES) if real else None,
-            info=self.table(tables.PLANS),
-            updates=len(plan_steps(identity["agent"]["name"], self.steps)),
-            seconds=sum((self.store.record(cell.id) or {"seconds": 0.0})["seconds"] for cell in self.cells),
-        )
+        shared: dict[str, Any] = {
+            "env": identity["environment"]["name"],
+            "agent": identity["agent"]["name"],
+            "steps": self.steps,
+            "runs": len(curves.run),
+            "seed": identity["seed"],
+            "settings": _settings(identity),
+            "half_life": self.half_life,
+            "step": curves.step,
+            "total": curves.total,
+            "smoothed": curves.smoothed,
+            "episodes": self.table(tables.EPISODES) if real else None,
+            "info": self.table(tables.PLANS),
+            "updates": len(plan_steps(identity)),
+            "seconds": sum((self.store.record(cell.id) or {"seconds": 0.0})["seconds"] for cell in self.cells),
+        }
+        if curves.over is not None:
+            counts: dict[str, Any] = {name: getattr(curves, name) for name in EPISODE_COUNTS}
+            nothing: dict[str, Any] = {
+                "policies": np.zeros((len(curves.run), 0, 0)),
+                "gain": np.full(len(curves.run), np.nan),
+            }
+            return BoxRunResult(**shared, **nothing, **counts)
+        ended = self.table(tables.RUNS)
+        policies = np.stack([np.reshape(row, (-1, ended["actions"][0])) for row in ended["policy"]])
+        return RunResult(**shared, policies=policies, gain=ended["gain"].to_numpy())
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per run and reading: environment, agent, run, step, total, smoothed."""
@@ -175,8 +194,8 @@ class SweepResults:
         return len(frame)
 
 
-def _settings(agent: dict[str, Any]) -> dict[str, Any]:
-    module = find(AGENTS, "agent", agent["name"]).load()
+def _settings(identity: dict[str, Any]) -> dict[str, Any]:
+    agent, module = identity["agent"], agent_module(identity)
     complaint = f"The settings of agent '{agent['name']}' do not fit"
     return dataclasses.asdict(decode_config(agent["settings"], module.Config, complaint))
 

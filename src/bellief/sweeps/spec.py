@@ -51,6 +51,7 @@ class EnvironmentEntry(_Entry):
     bins: Annotated[int, Field(ge=1)] | None = Field(
         None, description="Cut Box observations of a Gymnasium environment into so many bins a dimension."
     )
+    continuous: bool = Field(False, description="Learn from a Gymnasium environment's Box observations as vectors.")
 
 
 class AgentEntry(_Entry):

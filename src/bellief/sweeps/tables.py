@@ -23,14 +23,13 @@ def read_parquet(content: bytes) -> Any:
     return pq.read_table(pa.BufferReader(content))
 
 
-def curves(first: int, step: np.ndarray, total: np.ndarray, smoothed: np.ndarray) -> dict[str, Any]:
-    """One row per run and reading."""
-    runs, readings = total.shape
+def curves(first: int, step: np.ndarray, columns: dict[str, np.ndarray]) -> dict[str, Any]:
+    """One row per run and reading; the columns are arrays of runs by readings."""
+    runs, readings = columns["total"].shape
     return {
         "run": np.repeat(np.arange(first, first + runs, dtype=np.int32), readings),
         "step": np.tile(step.astype(np.int64), runs),
-        "total": total.ravel(),
-        "smoothed": smoothed.ravel(),
+        **{name: column.ravel() for name, column in columns.items()},
     }
 
 

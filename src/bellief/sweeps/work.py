@@ -10,13 +10,14 @@ import numpy as np
 
 from bellief.agents.files import decode_config
 from bellief.experiments import loop
+from bellief.experiments.chunks import chunk_keys
 from bellief.experiments.collect import Collector
 from bellief.experiments.results import reading_steps
-from bellief.experiments.run import chunk_keys, inform, open_world
+from bellief.experiments.run import inform, open_any
+from bellief.experiments.run_box import Compiled, Real
 from bellief.experiments.stepped import ReplayError
-from bellief.registry import AGENTS, find
 from bellief.sweeps import tables
-from bellief.sweeps.cells import Cell, plan_steps
+from bellief.sweeps.cells import Cell, agent_module, plan_steps
 from bellief.sweeps.checkpoint import CheckpointError, decode, encode
 from bellief.sweeps.machine import fingerprint
 
@@ -60,13 +61,13 @@ Message = Progress | Checkpoint | Restarted | Stopped | Finished
 
 
 class Chunk:
-    """Everything that a cell's identity stands for. A new kind of loop is added in `open_world`, not here."""
+    """Everything that a cell's identity stands for. A new kind of loop is added in `open_any`, not here."""
 
     def __init__(self, identity: dict[str, Any]):
         described = identity["environment"]
         name, agent = described["name"], identity["agent"]["name"]
-        self.world = open_world(name, described["settings"], described.get("table", False), described.get("bins"))
-        self.module = find(AGENTS, "agent", agent).load()
+        self.world = open_any(name, described["settings"], described.get("table", False), described.get("bins"))
+        self.module = agent_module(identity)
         settings = identity["agent"]["settings"]
         config = decode_config(settings, self.module.Config, f"The settings of agent '{agent}' do not fit")
         self.config = inform(self.module, config, agent, self.world)
@@ -74,7 +75,7 @@ class Chunk:
         self.numbers = range(identity["first"], identity["first"] + identity["width"])
         self.keys = chunk_keys(self.seed, self.world.name, agent, self.numbers)
         self.readings = sorted({*reading_steps(self.steps), *identity["readings"]})
-        self.plans = plan_steps(agent, self.steps)
+        self.plans = plan_steps(identity)
 
     def events(self, resume: loop.Snapshot | None) -> Generator[Any]:
         """The events of the chunk, or those after a snapshot."""
@@ -91,13 +92,16 @@ class Chunk:
         """What is kept of the chunk."""
         first = self.numbers[0]
         runs: dict[str, Any] = {"run": np.asarray(self.numbers, dtype=np.int32)}
-        if hasattr(self.module, "policy"):
+        curves = {"total": gathered.total(), "smoothed": gathered.smoothed()}
+        if isinstance(self.world, Compiled | Real):
+            curves |= gathered.episode_counts()
+        elif hasattr(self.module, "policy"):
             policies = gathered.policies(self.module, self.config)
             runs["gain"] = np.array([self.world.gain(policy) for policy in policies])
             runs["actions"] = np.full(len(policies), policies.shape[-1], dtype=np.int32)
             runs["policy"] = [policy.ravel() for policy in policies]
         columns = {
-            tables.CURVES: tables.curves(first, np.asarray(self.readings), gathered.total(), gathered.smoothed()),
+            tables.CURVES: tables.curves(first, np.asarray(self.readings), curves),
             tables.RUNS: runs,
             tables.PLANS: _by_run(gathered.plan_frame(), first),
         }

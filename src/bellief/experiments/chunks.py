@@ -1,0 +1,88 @@
+"""Chunks of runs side by side, and their parts put together again: what `run` does for every kind of state."""
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Generator
+from concurrent.futures import FIRST_EXCEPTION, CancelledError, ThreadPoolExecutor, wait
+from typing import Any
+
+import jax
+import numpy as np
+import pandas as pd
+
+from bellief.experiments import loop
+from bellief.experiments.collect import Collector
+
+
+def chunk_keys(seed: int, environment: str, agent: str, numbers: range) -> loop.RunKeys:
+    """The keys of the runs of one chunk."""
+    return jax.vmap(lambda number: loop.run_keys(seed, environment, agent, number))(np.asarray(numbers))
+
+
+def run_chunks(
+    chunks: list[range],
+    events: Callable[[range], Generator[Any]],
+    plans: int,
+    progress: Callable[[float], None] | None,
+) -> list[Collector]:
+    """Gather the events of every chunk, several at once; `plans` is how many each makes, for the progress."""
+    report = _Progress(progress, len(chunks) * plans)
+
+    def one_chunk(numbers: range) -> Collector:
+        gathered = Collector()
+        # The precision is a matter of each thread. Closed at once where something fails, so that no environment stays
+        # open while an error is on its way.
+        with jax.default_matmul_precision("highest"), contextlib.closing(events(numbers)) as stream:
+            for event in stream:
+                gathered.add(event)
+                if isinstance(event, loop.Plan):
+                    report.tick()
+        return gathered
+
+    with ThreadPoolExecutor(workers(len(chunks))) as pool:
+        try:
+            futures = [pool.submit(one_chunk, numbers) for numbers in chunks]
+            finished, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            for future in finished:
+                future.result()
+            return [future.result() for future in futures]
+        except BaseException:
+            # The pool waits for its threads; without this an error would take effect when all chunks are done.
+            report.stop()
+            raise
+
+
+def by_run(frames: list[pd.DataFrame], width: int, runs: int) -> pd.DataFrame:
+    """The chunks' rows in one frame, their lanes turned into numbers of runs, without the runs that only padded."""
+    numbered = [frame.assign(run=frame["lane"] + width * chunk) for chunk, frame in enumerate(frames)]
+    whole = pd.concat(numbered, ignore_index=True).drop(columns="lane")
+    whole.insert(0, "run", whole.pop("run"))
+    return whole[whole["run"] < runs].reset_index(drop=True)
+
+
+def workers(chunks: int) -> int:
+    """Chunks side by side: as many as there are processors; on an accelerator one, which is busy enough."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(chunks, available)) if jax.default_backend() == "cpu" else 1
+
+
+class _Progress:
+    """Adds up the plans of all chunks and passes the fraction on."""
+
+    def __init__(self, callback: Callable[[float], None] | None, total: int):
+        self.callback, self.total, self.done, self.lock = callback, max(total, 1), 0, threading.Lock()
+        self.stopped = False
+
+    def stop(self) -> None:
+        """Make every chunk give up at its next plan."""
+        self.stopped = True
+
+    def tick(self) -> None:
+        """One more plan is done."""
+        if self.stopped:
+            raise CancelledError
+        with self.lock:
+            self.done += 1
+            if self.callback is not None:
+                self.callback(self.done / self.total)

@@ -1,0 +1,91 @@
+"""What a report says, apart from how it looks: plain data that `bellief.report.interactive` turns into one page.
+
+Everything is given as text, numbers and bytes; nothing here knows where they came from. Text is text: whatever it
+holds is shown as it is, never as markup.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from numpy import ndarray
+
+# A verdict says one of these; others are shown too, without a sign of their own.
+REPRODUCED, NOT_REPRODUCED, UNDER_SPECIFIED, TOO_SMALL = (
+    "reproduced",
+    "not reproduced",
+    "under-specified",
+    "too small to judge",
+)
+
+
+class Curve(NamedTuple):
+    """One line of a chart. `low` and `high` bound a percentile band, `error` is the standard error of `mean`; `ours`
+    marks a curve that the paper does not have. Numbers that are not finite leave a gap.
+    """
+
+    label: str
+    x: "Sequence[float] | ndarray"
+    mean: "Sequence[float] | ndarray"
+    low: "Sequence[float] | ndarray | None" = None
+    high: "Sequence[float] | ndarray | None" = None
+    error: "Sequence[float] | ndarray | None" = None
+    ours: bool = False
+
+
+class Chart(NamedTuple):
+    """Curves over one axis. `lines` are level marks, (label, y), such as an optimum or a bound."""
+
+    title: str
+    x_label: str
+    y_label: str
+    curves: Sequence[Curve]
+    log_x: bool = False
+    lines: Sequence[tuple[str, float]] = ()
+
+
+class Table(NamedTuple):
+    """A table; cells are shown as `str` gives them, and those that begin like a number are set to the right."""
+
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+
+class Picture(NamedTuple):
+    """A picture with the words that stand for it."""
+
+    title: str
+    alt: str
+    png: bytes
+
+
+class Verdict(NamedTuple):
+    """What became of one claim. `item` is the anchor of the section that it belongs to, or just a name."""
+
+    item: str
+    claim: str
+    verdict: str
+    statistic: str
+    note: str
+
+
+class Section(NamedTuple):
+    """One item: text, blocks (`Chart`, `Table`, `Picture`), the command that made it, and (name, value) facts."""
+
+    anchor: str
+    title: str
+    paragraphs: Sequence[str]
+    blocks: Sequence[Chart | Table | Picture]
+    command: str = ""
+    facts: Sequence[tuple[str, str]] = ()
+
+
+class Document(NamedTuple):
+    """A whole report."""
+
+    title: str
+    summary: Sequence[str]
+    verdicts: Sequence[Verdict]
+    sections: Sequence[Section]
+    facts: Sequence[tuple[str, str]] = ()
