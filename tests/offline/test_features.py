@@ -139,7 +139,7 @@ def test_policies(log, tmp_path):
     np.testing.assert_allclose(probabilities(f"greedy:{tmp_path / 'policy.csv'}"), [1, 0])
     # The log goes with 70% where the first feature is positive, with 30% elsewhere.
     found = read_feature_policy("behaviour", log)
-    taken = np.array([found.choose(found.weights, one)[0] for one in ([1.5, 0.0], [-1.5, 0.0])])
+    taken = np.array([found.choose(found.weights, one)[0] for one in jnp.array([[1.5, 0.0], [-1.5, 0.0]])])
     assert taken[0] > 0.6
     assert taken[1] < 0.4
 
