@@ -48,7 +48,7 @@ bench: $(READY)  ## run the benchmarks (BENCH_FLAGS=...)
 	@$(BIN)/python benchmarks/run.py $(BENCH_FLAGS)
 
 clean:  ## remove the environment, the caches and what was built (runs/ is kept)
-	rm -rf $(VENV) .venv-lock build dist docs/_build docs/generated .pytest_cache .mypy_cache .ruff_cache \
+	rm -rf $(VENV) .venv-lock .venv-bench build dist docs/_build docs/generated .pytest_cache .mypy_cache .ruff_cache \
 		.import_linter_cache .hypothesis .coverage htmlcov bellief-demo
 	find src tests benchmarks examples docs -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -1,51 +1,203 @@
-"""`make bench`: what a user waits for before anything is computed, as a ratio to starting Python itself.
+"""`make bench`: ours and the peers side by side. Ratios, not seconds, are what carries from one machine to another.
 
-Machines are shared and noisy, so every repetition times the commands in turn and ratios are taken within it.
+Two processes serve the two sides, each in its own environment; every repetition asks all contestants of a workload in
+turn, so that whatever else the machine is doing meets all of them. Peers are installed on demand into .venv-bench.
 
-    python benchmarks/run.py --repeats 7 --out startup.json
+    python benchmarks/run.py                         # everything: about fifteen minutes on two idle cores
+    python benchmarks/run.py --only "psrl 100000"    # one workload; may be repeated
+    python benchmarks/run.py --no-peers --repeats 3  # ours alone
+
+Writes docs/results/speed.json and docs/images/speed.png and adds a line to benchmarks/history.jsonl, which
+`python benchmarks/history.py` reads for regressions.
 """
 
 import argparse
 import json
+import os
+import platform
 import statistics
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[1]
+SERVE = ROOT / "benchmarks" / "speed" / "serve.py"
+PEERS = ROOT / ".venv-bench"
+HISTORY = ROOT / "benchmarks" / "history.jsonl"
+WORKLOADS = [
+    ("psrl", 100_000),
+    ("mmbi", 100_000),
+    *(("bbi update", states) for states in (5, 35, 100, 264)),
+    *(("posterior", states) for states in (5, 100, 264)),
+    ("dirichlet", 264),
+    ("stepping", 1_000_000),
+    ("offline", 1_000_000),
+    ("full_chain quick", 10_000),
+]
 COMMANDS = {
-    "python": [sys.executable, "-c", "pass"],
-    "import bellief": [sys.executable, "-c", "import bellief"],
-    "bellief --help": [sys.executable, "-m", "bellief", "--help"],
-    "bellief list envs": [sys.executable, "-m", "bellief", "list", "envs"],
+    "python": ["-c", "pass"],
+    "import bellief": ["-c", "import bellief"],
+    "bellief --help": ["-m", "bellief", "--help"],
+    "bellief list envs": ["-m", "bellief", "list", "envs"],
 }
 
 
-def seconds(command: list[str]) -> float:
-    """Wall time of one call."""
-    began = time.perf_counter()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - began
+class Side:
+    """A process that times one side's contestants."""
+
+    def __init__(self, name: str, python: Path | str):
+        environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+        self.process = subprocess.Popen(
+            [str(python), str(SERVE), name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=environment,
+        )
+
+    def ask(self, **order):
+        self.process.stdin.write(json.dumps(order) + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise SystemExit(f"The process for {order} ended; run benchmarks/speed/serve.py by hand to see why.")
+        return json.loads(answer)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def peers_python() -> Path:
+    """The peers' interpreter; their environment is made on first use."""
+    python, stamp = PEERS / "bin" / "python", PEERS / ".ready"
+    wanted = (ROOT / "requirements" / "bench.txt").read_text()
+    if not stamp.exists() or stamp.read_text() != wanted:
+        print(f"Installing the peers into {PEERS.name} (a minute or two)", file=sys.stderr)
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(PEERS)], check=True)
+        pip = [str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
+        subprocess.run([*pip, "-r", str(ROOT / "requirements" / "bench.txt")], check=True)
+        stamp.write_text(wanted)
+    return python
+
+
+def measure(sides: dict[str, Side], workload: str, size: int, repeats: int) -> dict[str, list[float]]:
+    """Seconds of every contestant in every repetition."""
+    names = [(side, name) for side in sides for name in sides[side].ask(workload=workload, size=size)]
+    times: dict[str, list[float]] = {name: [] for _, name in names}
+    for seed in range(repeats):
+        for side, name in names:
+            times[name].append(sides[side].ask(workload=workload, size=size, name=name, seed=seed))
+    return times
+
+
+def measure_starts(repeats: int) -> dict[str, list[float]]:
+    """Wall time of starting the program."""
+    times: dict[str, list[float]] = {name: [] for name in COMMANDS}
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    for _ in range(repeats):
+        for name, arguments in COMMANDS.items():
+            began = time.perf_counter()
+            subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL, env=environment)
+            times[name].append(time.perf_counter() - began)
+    return times
+
+
+def measure_demo() -> dict[str, list[float]]:
+    """The demonstration from start to finish, once."""
+    import tempfile
+
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "BELLIEF_COMPILATION_CACHE": "off"}
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        command = [sys.executable, "-m", "bellief", "demo", "--quiet", "--out", f"{folder}/demo"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
+    return {"bellief demo": [time.perf_counter() - began]}
+
+
+def ratios(times: dict[str, list[float]], name: str, base: str) -> tuple[float, float, float]:
+    """Median, lowest and highest of another's time divided by ours in the same repetition."""
+    found = [one / own for one, own in zip(times[name], times[base], strict=True)]
+    return statistics.median(found), min(found), max(found)
+
+
+def show(title: str, times: dict[str, list[float]]) -> None:
+    print(title)
+    for name, found in times.items():
+        line = f"  {name:26} {statistics.median(found):10.4g} s (from {min(found):.4g} to {max(found):.4g})"
+        for base in (own for own in times if own.startswith("Bellief") and not name.startswith("Bellief")):
+            middle, low, high = ratios(times, name, base)
+            line += f"; {middle:.2f} [{low:.2f}, {high:.2f}] times {base}"
+        print(line, flush=True)
+
+
+def commit() -> str:
+    told = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True)
+    return told.stdout.strip() or "unknown"
+
+
+def about() -> dict:
+    """When, what and where; the load says how much to trust the seconds."""
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "commit": commit(),
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "load": [round(one, 1) for one in os.getloadavg()],
+    }
+
+
+def finish(results: dict[str, dict[str, list[float]]], out: Path) -> None:
+    """The line of the history, and the picture."""
+    medians = {
+        title: {name: float(f"{statistics.median(found):.4g}") for name, found in times.items()}
+        for title, times in results.items()
+    }
+    with HISTORY.open("a") as lines:
+        lines.write(json.dumps({**about(), "median_seconds": medians}) + "\n")
+    from speed.picture import draw
+
+    draw(results, out.parent.parent / "images" / "speed.png")
 
 
 def main() -> None:
-    """Time all commands, several times, and print medians and ratios."""
+    """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--out", type=Path, default=None)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--only", action="append", metavar="'WORKLOAD SIZE'", help="for example 'posterior 100'")
+    parser.add_argument("--no-peers", action="store_true", help="ours alone")
+    parser.add_argument("--no-demo", action="store_true", help="leave the demonstration out")
+    parser.add_argument("--peers-python", type=Path, help="an interpreter that has the peers already")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results" / "speed.json")
     options = parser.parse_args()
-    times: dict[str, list[float]] = {name: [] for name in COMMANDS}
-    for _ in range(options.repeats):
-        for name, command in COMMANDS.items():
-            times[name].append(seconds(command))
-    for name, found in times.items():
-        ratios = [one / base for one, base in zip(found, times["python"], strict=True)]
-        print(
-            f"{name:18} {statistics.median(found):.3f} s (from {min(found):.3f} to {max(found):.3f}), "
-            f"{statistics.median(ratios):.1f} times starting Python"
-        )
-    if options.out is not None:
-        options.out.write_text(json.dumps(times, indent=2) + "\n")
+    chosen = [one for one in WORKLOADS if not options.only or f"{one[0]} {one[1]}" in options.only]
+    if options.only and not chosen:
+        known = ", ".join(f"'{name} {size}'" for name, size in WORKLOADS)
+        raise SystemExit(f"There is no such workload; choose from {known}.")
+    # A part measured again takes the place of the former one.
+    results = json.loads(options.out.read_text())["seconds"] if options.only and options.out.exists() else {}
+
+    def keep(title: str, times: dict[str, list[float]]) -> None:
+        """Show and save at once: a benchmark that is stopped keeps what it has."""
+        results[title] = times
+        show(title, times)
+        options.out.write_text(json.dumps({"about": about(), "seconds": results}, indent=1) + "\n")
+
+    if not options.only:
+        keep("start", measure_starts(options.repeats))
+    sides = {"ours": Side("ours", sys.executable)}
+    if not options.no_peers:
+        sides["peers"] = Side("peers", options.peers_python or peers_python())
+    for workload, size in chosen:
+        keep(f"{workload} {size}", measure(sides, workload, size, options.repeats))
+    for side in sides.values():
+        side.close()
+    if not options.only and not options.no_demo:
+        keep("demo", measure_demo())
+    finish(results, options.out)
 
 
 if __name__ == "__main__":

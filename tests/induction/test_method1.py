@@ -12,7 +12,14 @@ from bellief.values import gaussian
 
 STATES, MDPS = 3, 4
 SMALL = method1.Settings(samples=6, utility_samples=2)
-draw = jax.jit(method1.draw, static_argnums=1)
+
+
+def draw_once(key, settings, progress):
+    luck = method1.luck(key[None], settings, progress)[0]
+    return method1.draw(key, settings, progress, luck)
+
+
+draw = jax.jit(draw_once, static_argnums=1)
 
 
 def single(mdps):
@@ -28,7 +35,7 @@ def run(key, settings, mdps, policy, final, steps, sigma=1.0):
 
     def step(progress, step_key):
         draw_key, push_key = jax.random.split(step_key)
-        values, weight, progress, _ = method1.draw(draw_key, settings, progress)
+        values, weight, progress, _ = draw_once(draw_key, settings, progress)
         return method1.push(push_key, settings, progress, mdps, policy, chains(mdps, policy), values, weight), None
 
     @jax.jit

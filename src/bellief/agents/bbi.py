@@ -241,23 +241,30 @@ def _gaussian_induction(key, config: Config, spaces: Spaces, mdps: TabularMDP, f
     """Algorithm 3 with Method 1 and the paper's Gaussian."""
     settings = config.method1_settings(spaces.states)
 
-    def step(carry, step_key):
+    def step(carry, given):
         progress, _ = carry
-        draw_key, rule_key, tie_key, push_key = jax.random.split(step_key, 4)
-        values, weight, progress, diagnostics = method1.draw(draw_key, settings, progress)
+        (draw_key, rule_key, _, push_key), luck, lots = given
+        values, weight, progress, diagnostics = method1.draw(draw_key, settings, progress, luck)
         if config.rule == "mean":
             scores = _mean_q(mdps, config.discount, values, weight)
         else:
             q_samples = mdps.reward[:, None] + config.discount * jnp.einsum("jsat,kt->jksa", mdps.transition, values)
             mass = (weight / settings.samples).reshape(-1)
             scores = _scores(rule_key, config, q_samples.reshape(-1, *q_samples.shape[2:]), mass)
-        actions = rules.argmax(tie_key, scores)
+        actions = rules.argmax_with(lots, scores)
         chosen = jax.nn.one_hot(actions, spaces.actions, dtype=final.dtype)
         progress = method1.push(push_key, settings, progress, mdps, chosen, _chain(mdps, actions), values, weight)
         return (progress, actions), diagnostics
 
-    first = (method1.start(settings, final, sigma), jnp.zeros(spaces.states, jnp.int32))
-    (progress, actions), diagnostics = jax.lax.scan(step, first, jax.random.split(key, config.horizon))
+    start = method1.start(settings, final, sigma)
+    keys = jax.vmap(lambda one: jax.random.split(one, 4))(jax.random.split(key, config.horizon))
+    given = (
+        keys,
+        method1.luck(keys[:, 0], settings, start),
+        rules.lots(keys[:, 2], mdps.reward.shape[1:], final.dtype),
+    )
+    first = (start, jnp.zeros(spaces.states, jnp.int32))
+    (progress, actions), diagnostics = jax.lax.scan(step, first, given)
     info = Info(
         effective_sample_size=jnp.mean(diagnostics.effective_sample_size),
         resamples=jnp.sum(diagnostics.resamples),
@@ -273,7 +280,7 @@ def _joint_induction(key, config: Config, spaces: Spaces, mdps: TabularMDP, fina
     rule_key, tie_key = jax.random.split(key)
     even = jnp.full(config.mdps, 1 / config.mdps, final.dtype)
 
-    def step(carry, step_key):
+    def step(carry, lots):
         belief, _ = carry
         q_values = mdps.reward + config.discount * jnp.einsum("jsat,jt->jsa", mdps.transition, belief.mean)
         # Thompson's draw is of one MDP for the whole plan, so its key is the same at every step.
@@ -281,12 +288,13 @@ def _joint_induction(key, config: Config, spaces: Spaces, mdps: TabularMDP, fina
         opinions = q_values.reshape(-1, config.mdps, *q_values.shape[1:])
         scores = jnp.max(jax.vmap(lambda q_samples: _scores(rule_key, config, q_samples, even))(opinions), axis=0)
         scores = jnp.where(draws, q_values[0], scores)
-        actions = rules.argmax(step_key, scores)
+        actions = rules.argmax_with(lots, scores)
         rows = jnp.arange(spaces.states)
         return (joint.point(q_values[:, rows, actions]), actions), None
 
     first = (joint.point(final), jnp.zeros(spaces.states, jnp.int32))
-    (belief, actions), _ = jax.lax.scan(step, first, jax.random.split(tie_key, config.horizon))
+    lots = rules.lots(jax.random.split(tie_key, config.horizon), mdps.reward.shape[1:], final.dtype)
+    (belief, actions), _ = jax.lax.scan(step, first, lots)
     # What is reported is the agent's own belief, not the second opinion.
     belief = joint.point(belief.mean[: config.mdps])
     info = Info(

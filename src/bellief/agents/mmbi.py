@@ -62,13 +62,14 @@ def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> t
 
     mdps = jax.vmap(draw)(jax.random.split(mdp_key, config.mdps))
 
-    def step(values, step_key):
+    def step(values, lots):
         q_values = mdps.reward + config.discount * jnp.einsum("jsat,jt->jsa", mdps.transition, values)
-        actions = rules.argmax(step_key, jnp.mean(q_values, axis=0))
+        actions = rules.argmax_with(lots, jnp.mean(q_values, axis=0))
         return q_values[:, jnp.arange(spaces.states), actions], actions
 
     first = jnp.zeros((config.mdps, spaces.states), mdps.reward.dtype)
-    values, actions = jax.lax.scan(step, first, jax.random.split(tie_key, config.horizon))
+    lots = rules.lots(jax.random.split(tie_key, config.horizon), mdps.reward.shape[1:], first.dtype)
+    values, actions = jax.lax.scan(step, first, lots)
     return State(state.belief, actions[-1]), Info(jnp.mean(values, axis=0), jnp.std(values, axis=0))
 
 

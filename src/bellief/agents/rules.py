@@ -45,6 +45,15 @@ def _over_samples(function, q_samples):
 
 def argmax(key: Key[Array, ""], scores: Float[Array, "S A"]) -> Int[Array, "S"]:
     """Best action of each state; ties are broken at random, so that an untrained agent does not sit on action 0."""
+    return argmax_with(jax.random.uniform(key, scores.shape, scores.dtype), scores)
+
+
+def lots(keys: Key[Array, "H"], shape: tuple[int, ...], dtype: jnp.dtype) -> Float[Array, "H S A"]:
+    """The random numbers of one `argmax` for each key, all at once."""
+    return jax.vmap(lambda key: jax.random.uniform(key, shape, dtype))(keys)
+
+
+def argmax_with(lots: Float[Array, "S A"], scores: Float[Array, "S A"]) -> Int[Array, "S"]:
+    """Best action of each state; of several the one with the largest lot."""
     best = scores == jnp.max(scores, axis=-1, keepdims=True)
-    lottery = jax.random.uniform(key, scores.shape, scores.dtype)
-    return jnp.argmax(jnp.where(best, lottery, -1), axis=-1)
+    return jnp.argmax(jnp.where(best, lots, -1), axis=-1)

@@ -27,8 +27,11 @@ def _root(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error; may stand anywhere.")] = False,
+    device: Annotated[
+        str, typer.Option("--device", metavar="NAME", help="Compute on cpu, gpu or auto; may stand anywhere.")
+    ] = "auto",
 ) -> None:
-    del debug  # taken care of before the command line is read
+    del debug, device  # taken care of before the command line is read
     if version:
         from bellief import __version__
 

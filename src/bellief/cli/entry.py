@@ -7,7 +7,7 @@ import traceback
 import warnings
 from collections.abc import Sequence
 
-from bellief.cli import failures
+from bellief.cli import failures, jax_setup
 from bellief.cli.failures import INTERRUPTED, describe
 
 
@@ -24,6 +24,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             if not debug:
                 warnings.simplefilter("ignore")
+            given, device = jax_setup.take_device(given)
+            jax_setup.use_device(device)
+            if arguments is None:
+                jax_setup.keep_compiled_programs()
             code = _invoke(given)
     except SystemExit as stop:  # a closed pipe, noticed by typer or rich
         code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)

@@ -13,6 +13,7 @@ import pandas as pd
 
 from bellief.experiments import loop
 from bellief.experiments.collect import Collector
+from bellief.experiments.devices import Places
 
 
 def chunk_keys(seed: int, environment: str, agent: str, numbers: range) -> loop.RunKeys:
@@ -25,6 +26,7 @@ def run_chunks(
     events: Callable[[range], Generator[Any]],
     plans: int,
     progress: Callable[[float], None] | None,
+    places: Places,
 ) -> list[Collector]:
     """Gather the events of every chunk, several at once; `plans` is how many each makes, for the progress."""
     report = _Progress(progress, len(chunks) * plans)
@@ -40,7 +42,7 @@ def run_chunks(
                     report.tick()
         return gathered
 
-    with ThreadPoolExecutor(workers(len(chunks))) as pool:
+    with ThreadPoolExecutor(workers(len(chunks), places)) as pool:
         try:
             futures = [pool.submit(one_chunk, numbers) for numbers in chunks]
             finished, _ = wait(futures, return_when=FIRST_EXCEPTION)
@@ -61,10 +63,11 @@ def by_run(frames: list[pd.DataFrame], width: int, runs: int) -> pd.DataFrame:
     return whole[whole["run"] < runs].reset_index(drop=True)
 
 
-def workers(chunks: int) -> int:
-    """Chunks side by side: as many as there are processors; on an accelerator one, which is busy enough."""
+def workers(chunks: int, places: Places) -> int:
+    """Chunks side by side: as many as there are processors; with a GPU two, so that one steps while another plans."""
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(chunks, available)) if jax.default_backend() == "cpu" else 1
+    most = available // places.step.size if places.plan.devices.flat[0].platform == "cpu" else 2
+    return max(1, min(chunks, most))
 
 
 class _Progress:

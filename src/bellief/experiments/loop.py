@@ -14,8 +14,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int, Key
 
+from bellief.experiments import devices
+from bellief.experiments.devices import Places
 from bellief.mdp.tabular import Outcomes
 from bellief.types import Spaces, Transition
 
@@ -149,29 +152,48 @@ INIT_STREAM, PLAN_STREAM, ACT_STREAM = 0, 1, 2
 FIRST_STATE = 2**31 - 1
 
 
-@functools.partial(jax.jit, static_argnames=("agent", "config", "spaces"))
-def _begin(keys, tables: Tables, *, agent: ModuleType, config, spaces: Spaces) -> Run:
+@functools.partial(jax.jit, static_argnames=("agent", "config", "spaces", "mesh"))
+def _begin(keys, tables: Tables, *, agent: ModuleType, config, spaces: Spaces, mesh: Mesh | None = None) -> Run:
     def one_run(key):
         uniform = jax.random.uniform(jax.random.fold_in(key.environment, FIRST_STATE), (), tables.start.dtype)
         observation = jnp.sum(uniform >= tables.start).astype(jnp.int32)
         state = agent.init(jax.random.fold_in(key.agent, INIT_STREAM), config, spaces)
         return Run(state, observation, jnp.array(0, jnp.int32), jnp.zeros((), tables.start.dtype))
 
-    return jax.vmap(one_run)(keys)
+    return devices.over_runs(one_run, mesh)(keys)
 
 
-@functools.partial(jax.jit, static_argnames=("agent", "config", "spaces"), donate_argnames=("runs",))
-def _plan(keys, step, runs: Run, *, agent: ModuleType, config, spaces: Spaces):
-    def one_run(key, run):
+@functools.partial(jax.jit, static_argnames=("agent", "config", "spaces", "mesh"))
+def _plan(keys, step, states, *, agent: ModuleType, config, spaces: Spaces, mesh: Mesh | None = None):
+    """What planning changes in the agents' states, None for what stays as it is (most of what they have learned), and
+    their reports.
+    """
+
+    def one_run(key, state):
         plan_key = jax.random.fold_in(jax.random.fold_in(key.agent, PLAN_STREAM), step)
-        state, info = agent.plan(plan_key, config, spaces, run.agent)
-        return run._replace(agent=state), info
+        planned, info = agent.plan(plan_key, config, spaces, state)
+        return jax.tree.map(lambda new, old: None if new is old else new, planned, state), info
 
-    return jax.vmap(one_run)(keys, runs)
+    return devices.over_runs(one_run, mesh)(keys, states)
 
 
-@functools.partial(jax.jit, static_argnames=("agent", "config"), donate_argnames=("runs",))
-def _advance(keys, tables: Tables, first, last, rate, runs: Run, *, agent: ModuleType, config):
+def plan_states(keys, step: int, states: Any, places: Places, **static: Any) -> tuple[Any, Any]:
+    """Plan where planning is done (`keys` are there already); what planning leaves alone does not travel back."""
+    away = places.plan != places.step
+    there = devices.put(states, places.plan) if away else states
+    changed, info = _plan(keys, np.int32(step), there, mesh=places.plan, **static)
+    if away:
+        changed = devices.put(changed, places.step)
+    kept = jax.tree.map(
+        lambda new, old: old if new is None else new, changed, states, is_leaf=lambda leaf: leaf is None
+    )
+    return kept, info
+
+
+@functools.partial(jax.jit, static_argnames=("agent", "config", "mesh"), donate_argnames=("runs",))
+def _advance(
+    keys, tables: Tables, first, last, rate, runs: Run, *, agent: ModuleType, config, mesh: Mesh | None = None
+):
     """Steps first, ..., last - 1 of every run; returns the runs and the reward each earned in between."""
 
     def one_run(key, run):
@@ -201,7 +223,7 @@ def _advance(keys, tables: Tables, first, last, rate, runs: Run, *, agent: Modul
         carry = (run, jnp.zeros((), tables.start.dtype))
         return jax.lax.fori_loop(first // BLOCK, (last + BLOCK - 1) // BLOCK, one_block, carry)
 
-    return jax.vmap(one_run)(keys, runs)
+    return devices.over_runs(one_run, mesh)(keys, runs)
 
 
 def run_chunk(
@@ -214,23 +236,31 @@ def run_chunk(
     reading_steps: list[int],
     half_life: float,
     resume: Snapshot | None = None,
+    places: Places | None = None,
 ) -> Generator[Any]:
     """Drive one chunk to the last reading step, yielding a `Plan` after each plan, a `Reading` at each reading step,
     a `Snapshot` after these, and the final `Run` at the end. Steps are counted from 1; a plan at step t precedes the
-    t-th action. With `resume`, what comes after that snapshot.
+    t-th action. With `resume`, what comes after that snapshot. `places` are those of the device `auto` if not given.
     """
+    places = places or devices.find_places("auto", len(keys.agent))
+    plan_keys, keys = devices.put(keys, places.plan), devices.put(keys, places.step)
+    tables = devices.put(tables, places.step, split=False)
+    if resume is not None:
+        resume = resume._replace(runs=devices.put(resume.runs, places.step))
     rate = smoothing_rate(half_life)
 
     def begin():
-        first = _begin(keys, tables, agent=agent, config=config, spaces=spaces)
+        first = _begin(keys, tables, agent=agent, config=config, spaces=spaces, mesh=places.step)
         return first, {"total": np.zeros(len(keys.agent))}
 
     def advance(first, last, runs):
-        runs, earned = _advance(keys, tables, first, last, rate, runs, agent=agent, config=config)
+        runs, earned = _advance(keys, tables, first, last, rate, runs, agent=agent, config=config, mesh=places.step)
         return runs, {"total": earned}
 
     def plan(step, runs):
-        return _plan(keys, step, runs, agent=agent, config=config, spaces=spaces)
+        static = {"agent": agent, "config": config, "spaces": spaces}
+        states, info = plan_states(plan_keys, step, runs.agent, places, **static)
+        return runs._replace(agent=states), info
 
     def read(step, runs, host):
         yield Reading(step, host["total"], unbiased(runs.recent, rate, step))
@@ -293,4 +323,6 @@ def drive(
 
 def run_shapes(keys: RunKeys, tables: Tables, agent: ModuleType, config: Any, spaces: Spaces) -> Run:
     """Shapes and dtypes of a chunk's `Run`, to check a saved one against; nothing is computed."""
-    return jax.eval_shape(functools.partial(_begin, agent=agent, config=config, spaces=spaces), keys, tables)
+    mesh = devices.find_places("cpu", len(keys.agent)).step
+    begin = functools.partial(_begin, agent=agent, config=config, spaces=spaces, mesh=mesh)
+    return jax.eval_shape(begin, keys, tables)

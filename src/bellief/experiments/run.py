@@ -13,12 +13,16 @@ from bellief.envs.box import BoxEnvironment
 from bellief.errors import UserError
 from bellief.experiments import loop, stepped
 from bellief.experiments.chunks import by_run, chunk_keys, run_chunks
+from bellief.experiments.devices import find_places
 from bellief.experiments.results import RunResult, reading_steps
 from bellief.experiments.run_box import Compiled, Real, open_box, run_box
 from bellief.experiments.settings import build_config
 from bellief.mdp.bellman import long_run_average
 from bellief.registry import AGENTS, DISCRETE, find, looks_like_gymnasium
 from bellief.types import Spaces
+
+# Runs that plan together on a GPU: more hardly make a plan cheaper.
+GPU_WIDTH = 50
 
 
 def run(
@@ -33,7 +37,8 @@ def run(
     table: bool = False,
     bins: int | None = None,
     half_life: float = 1000.0,
-    width: int = loop.CHUNK_WIDTH,
+    width: int | None = None,
+    device: str = "auto",
     readings: tuple[int, ...] = (),
     progress: Callable[[float], None] | None = None,
 ) -> RunResult:
@@ -52,7 +57,10 @@ def run(
         table: read a Gymnasium environment's transition table, if it offers one, and run compiled instead of stepping.
         bins: cut Box observations of a Gymnasium environment into so many bins a dimension.
         half_life: steps after which a reward counts half in the smoothed curves.
-        width: runs computed side by side; results of different widths differ in rounding.
+        width: runs computed side by side; results of different widths differ in rounding. By default 10; where plans
+            are made on a GPU as many as there are, up to 50.
+        device: `cpu`; `gpu`, where agents plan on the GPU while environments with a known model step on the host; or
+            `auto`, a GPU where JAX has one. Results of two devices differ in rounding.
         readings: steps at which to read the curves, besides the usual ones.
         progress: called with the finished fraction from time to time.
     """
@@ -62,27 +70,31 @@ def run(
         raise UserError(f"runs must be at least 1, not {runs}.")
     if not half_life > 0:
         raise UserError(f"half_life must be positive, not {half_life}.")
-    if width < 1:
+    if width is not None and width < 1:
         raise UserError(f"width must be at least 1, not {width}.")
     if not 0 <= seed < 2**32:
         raise UserError(f"seed must lie between 0 and {2**32 - 1}, not {seed}.")
     entry = find(AGENTS, "agent", agent)
+    width = width or default_width(device, runs)
     box = None if table or bins is not None else open_box(env, env_settings or {})
     if box is not None:
-        return run_box(box, entry, steps, runs, seed, settings or {}, half_life, width, readings, progress)
+        return run_box(
+            box, entry, steps, runs, seed, settings or {}, half_life, width, readings, progress, device=device
+        )
     world = open_world(env, env_settings or {}, table, bins)
     module = entry.load_for(DISCRETE, world.name)
     config = inform(module, build_config(module.Config, agent, settings or {}), agent, world)
     began = time.perf_counter()
     reading = sorted({*reading_steps(steps), *(step for step in readings if 0 < step <= steps)})
     plans = getattr(module, "plan_steps", update_steps)(steps)
+    places = find_places(device, width)
 
     def events(numbers: range) -> Generator[Any]:
         keys = chunk_keys(seed, world.name, agent, numbers)
-        return world.run_chunk(keys, numbers, seed, module, config, plans, reading, half_life)
+        return world.run_chunk(keys, numbers, seed, module, config, plans, reading, half_life, None, places)
 
     chunks = [range(first, first + width) for first in range(0, runs, width)]
-    gathered = run_chunks(chunks, events, len(plans), progress)
+    gathered = run_chunks(chunks, events, len(plans), progress, places)
     policies = np.concatenate([one.policies(module, config) for one in gathered])[:runs]
     return RunResult(
         env=world.name,
@@ -118,11 +130,13 @@ class _Tabular:
         """Exact long-run reward per step; a time limit makes the process depend on more than the state."""
         return np.nan if self.environment.time_limit is not None else long_run_average(self.model, policy)
 
-    def run_chunk(self, keys, numbers, seed, module, config, plans, readings, half_life, *resume) -> Generator[Any]:
+    def run_chunk(
+        self, keys, numbers, seed, module, config, plans, readings, half_life, resume=None, places=None
+    ) -> Generator[Any]:
         """The events of one chunk, or those after a snapshot."""
         del numbers, seed
         spaces = self.environment.spaces()
-        return loop.run_chunk(keys, self.tables, module, config, spaces, plans, readings, half_life, *resume)
+        return loop.run_chunk(keys, self.tables, module, config, spaces, plans, readings, half_life, resume, places)
 
     def shapes(self, keys: loop.RunKeys, module: Any, config: Any) -> Any:
         """Shapes and dtypes of a snapshot's `runs`."""
@@ -164,13 +178,15 @@ class _Real:
         """Shapes and dtypes of a snapshot's `runs`."""
         return stepped.run_shapes(keys, module, config, self.spaces)
 
-    def run_chunk(self, keys, numbers, seed, module, config, plans, readings, half_life, *resume) -> Generator[Any]:
+    def run_chunk(
+        self, keys, numbers, seed, module, config, plans, readings, half_life, resume=None, places=None
+    ) -> Generator[Any]:
         """The events of one chunk, or those after a snapshot."""
         simulators = [self._simulator() for _ in numbers]
         seeds = [stepped.environment_seed(seed, self.name, number) for number in numbers]
         try:
             yield from stepped.run_chunk(
-                keys, simulators, seeds, module, config, self.spaces, plans, readings, half_life, *resume
+                keys, simulators, seeds, module, config, self.spaces, plans, readings, half_life, resume, places
             )
         finally:
             for one in simulators:
@@ -208,3 +224,11 @@ def inform(module: Any, config: Any, agent: str, world: Any) -> Any:
     if world.model is None:
         raise UserError(f"Agent '{agent}' must be told the model, and '{world.name}' has none to tell.")
     return module.informed(config, world.model)
+
+
+def default_width(device: str, runs: int) -> int:
+    """Runs side by side: on a CPU always as many, so that no run depends on how many there are."""
+    if find_places(device, 1).plan.devices.flat[0].platform == "cpu":
+        return loop.CHUNK_WIDTH
+    chunks = -(-runs // GPU_WIDTH)
+    return -(-runs // chunks)

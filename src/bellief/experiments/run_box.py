@@ -18,9 +18,10 @@ from bellief.agents.schedule import update_steps
 from bellief.envs import Environment, make_any
 from bellief.envs.box import BoxEnvironment
 from bellief.errors import UserError
-from bellief.experiments import box_loop, box_stepped, loop, stepped
+from bellief.experiments import box_loop, box_stepped, devices, loop, stepped
 from bellief.experiments.chunks import by_run, chunk_keys, run_chunks
 from bellief.experiments.collect import EPISODE_COUNTS
+from bellief.experiments.devices import Places, find_places
 from bellief.experiments.results import RunResult, check_new_folder, last_tenth, reading_steps, summarise
 from bellief.experiments.settings import build_config
 from bellief.registry import CONTINUOUS, Entry, looks_like_gymnasium
@@ -226,6 +227,7 @@ def run_box(
     readings: tuple[int, ...],
     progress: Callable[[float], None] | None,
     first_run: int = 0,
+    device: str = "auto",
 ) -> BoxRunResult:
     """Let an agent learn, `runs` times independently; arguments as those of `bellief.run`, which checks them.
 
@@ -239,12 +241,14 @@ def run_box(
     # Of real environments the last chunk is not padded: stepping them is what takes the time.
     ends = range(first_run, first_run + runs, width)
     chunks = [range(first, min(first + width, first_run + runs) if world.real else first + width) for first in ends]
+    # Here runs step where they plan, on one device: what stepping costs on a GPU is little beside fitting.
+    place = find_places(device, 1).plan
 
     def events(numbers: range) -> Generator[Any]:
-        keys = chunk_keys(seed, world.name, entry.name, numbers)
+        keys = devices.put(chunk_keys(seed, world.name, entry.name, numbers), place)
         return world.run_chunk(keys, numbers, seed, module, config, plans, reading, half_life)
 
-    gathered = run_chunks(chunks, events, len(plans), progress)
+    gathered = run_chunks(chunks, events, len(plans), progress, Places(place, place))
     counts = [one.episode_counts() for one in gathered]
 
     return BoxRunResult(

@@ -14,7 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bellief.experiments.loop import ACT_STREAM, INIT_STREAM, PLAN_STREAM, Plan, Reading, Run, RunKeys, Snapshot
+from bellief.experiments import devices
+from bellief.experiments.devices import Places
+from bellief.experiments.loop import ACT_STREAM, INIT_STREAM, Plan, Reading, Run, RunKeys, Snapshot, plan_states
 from bellief.types import Spaces, Transition
 
 
@@ -51,14 +53,6 @@ def begin(keys: RunKeys, *, agent, config, spaces):
     return jax.vmap(lambda key: agent.init(jax.random.fold_in(key.agent, INIT_STREAM), config, spaces))(keys)
 
 
-@functools.partial(jax.jit, static_argnames=("agent", "config", "spaces"))
-def _plan(keys: RunKeys, step, states, *, agent, config, spaces):
-    def one_run(key, state):
-        return agent.plan(jax.random.fold_in(jax.random.fold_in(key.agent, PLAN_STREAM), step), config, spaces, state)
-
-    return jax.vmap(one_run)(keys, states)
-
-
 @functools.partial(jax.jit, static_argnames=("agent", "config"))
 def act(keys: RunKeys, step, states, observations, *, agent, config):
     """An action for every lane."""
@@ -88,13 +82,17 @@ def run_chunk(
     reading_steps: list[int],
     half_life: float,
     resume: Snapshot | None = None,
+    places: Places | None = None,
 ) -> Generator[Reading | Plan | Snapshot | Run | Episode]:
     """Drive one chunk of runs to the last reading step; a cut by a time limit begins a new episode but ends nothing.
 
     With `resume`, only what comes after that snapshot is yielded.
     """
     width, decay = len(simulators), 0.5 ** (1 / half_life)
+    places = places or devices.find_places("auto", width)
+    plan_keys, keys = devices.put(keys, places.plan), devices.put(keys, places.step)
     states = begin(keys, agent=agent, config=config, spaces=spaces) if resume is None else resume.runs
+    states = devices.put(states, places.step)
     replayed = 0 if resume is None else resume.event
     observations = np.array([one.reset(seed) for one, seed in zip(simulators, seeds, strict=True)], dtype=np.int32)
     total, recent = np.zeros(width), np.zeros(width)
@@ -107,7 +105,8 @@ def run_chunk(
     for step in range(1, max(readings) + 1):
         if step in plans and step > replayed:
             known = spaces._replace(support=successors.bound())
-            states, info = _plan(keys, np.int32(step), states, agent=agent, config=config, spaces=known)
+            static = {"agent": agent, "config": config, "spaces": known}
+            states, info = plan_states(plan_keys, step, states, places, **static)
             yield Plan(step, info)
         if step > replayed:
             history[step - 1] = act(keys, np.int32(step - 1), states, observations, agent=agent, config=config)
@@ -120,7 +119,7 @@ def run_chunk(
         seen: tuple[Any, ...] = (observations, actions, rewards.astype(np.float32), following, ended)
         transition = Transition(*seen)
         if step > replayed:
-            states = update(states, jax.tree.map(jnp.asarray, transition), agent=agent, config=config)
+            states = update(states, transition, agent=agent, config=config)
         successors.add(transition)
         total, recent = total + rewards, decay * recent + (1 - decay) * rewards
         length, earned = length + 1, earned + rewards

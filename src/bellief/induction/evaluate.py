@@ -49,13 +49,15 @@ def by_method1(
     chain = jax.vmap(bellman.under_policy, in_axes=(0, None))(mdps, policy)
     sigma = jnp.asarray(settings.sigma_fraction * value_span, mdps.reward.dtype)
 
-    def step(progress, step_key):
-        draw_key, push_key = jax.random.split(step_key)
-        values, weight, progress, diagnostics = method1.draw(draw_key, settings, progress)
+    def step(progress, given):
+        (draw_key, push_key), luck = given
+        values, weight, progress, diagnostics = method1.draw(draw_key, settings, progress, luck)
         return method1.push(push_key, settings, progress, mdps, policy, chain, values, weight), diagnostics
 
     first = method1.start(settings, final_values(mdps, policy, final), sigma)
-    progress, diagnostics = jax.lax.scan(step, first, jax.random.split(key, horizon))
+    keys = jax.vmap(jax.random.split)(jax.random.split(key, horizon))
+    luck = method1.luck(keys[:, 0], settings, first)
+    progress, diagnostics = jax.lax.scan(step, first, (keys, luck))
     return Evaluation(progress, diagnostics)
 
 

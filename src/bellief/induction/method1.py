@@ -89,18 +89,24 @@ def start(settings: Settings, final: Float[Array, "J S"], sigma: Float[Array, ""
     )
 
 
+def luck(keys: Key[Array, "H"], settings: Settings, progress: Progress) -> Float[Array, "H K R"]:
+    """The random numbers of each step's first draw, all at once: drawing them one step at a time costs several times
+    more, in small operations.
+    """
+    module = BELIEFS[settings.values]
+    return jax.vmap(lambda key: module.luck(jax.random.fold_in(key, 0), progress.belief, settings.samples))(keys)
+
+
 def draw(
-    key: Key[Array, ""], settings: Settings, progress: Progress
+    key: Key[Array, ""], settings: Settings, progress: Progress, luck: Float[Array, "K R"]
 ) -> tuple[Float[Array, "K S"], Float[Array, "J K"], Progress, Diagnostics]:
-    """V_k ~ psi_{i+1} and the weights w_jk.
+    """V_k ~ psi_{i+1} and the weights w_jk; `luck` is what the function of that name gave for this step's key.
 
     Unstable weights are cured as the paper says: draw the values again once, then double sigma until the sums hold.
     """
     module = BELIEFS[settings.values]
 
-    def attempt(number, sigma):
-        # A doubling keeps the values of the second draw; only sigma differs from there on.
-        values = module.sample(jax.random.fold_in(key, jnp.minimum(number, 1)), progress.belief, settings.samples)
+    def attempt(values, sigma):
         likelihood = weights.log_likelihood(values, progress.utilities, sigma, settings.likelihood)
         return values, jnp.where(progress.informed, likelihood, 0)
 
@@ -111,9 +117,15 @@ def draw(
     def again(carry):
         number, sigma, _, _ = carry
         sigma = jnp.where(number >= 1, 2 * sigma, sigma)
-        return number + 1, sigma, *attempt(number + 1, sigma)
+        # A doubling keeps the values of the second draw; only sigma differs from there on.
+        values = module.sample(jax.random.fold_in(key, 1), progress.belief, settings.samples)
+        return number + 1, sigma, *attempt(values, sigma)
 
-    first = (jnp.array(0, jnp.int32), progress.sigma, *attempt(0, progress.sigma))
+    first = (
+        jnp.array(0, jnp.int32),
+        progress.sigma,
+        *attempt(module.sample_with(luck, progress.belief), progress.sigma),
+    )
     number, sigma, values, likelihood = jax.lax.while_loop(unstable, again, first)
     weight = weights.normalise(likelihood)
     diagnostics = Diagnostics(

@@ -48,10 +48,19 @@ def fit(samples: Float[Array, "J K S"], weights: Float[Array, "J K"]) -> Gaussia
     return Gaussian(mean_values, semidefinite_root(centred.T @ centred))
 
 
+def luck(key: Key[Array, ""], belief: Gaussian, count: int) -> Float[Array, "K R"]:
+    """The random numbers of `sample`; they depend on the belief's shape only, so many can be drawn beforehand."""
+    return jax.random.normal(key, (count, belief.factor.shape[0]), belief.mean.dtype)
+
+
+def sample_with(normals: Float[Array, "K R"], belief: Gaussian) -> Float[Array, "K S"]:
+    """Independent value functions from their random numbers."""
+    return belief.mean + normals @ belief.factor
+
+
 def sample(key: Key[Array, ""], belief: Gaussian, count: int) -> Float[Array, "K S"]:
     """Independent value functions."""
-    normals = jax.random.normal(key, (count, belief.factor.shape[0]), belief.mean.dtype)
-    return belief.mean + normals @ belief.factor
+    return sample_with(luck(key, belief, count), belief)
 
 
 def mean(belief: Gaussian) -> Float[Array, "S"]:

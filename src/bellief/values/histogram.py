@@ -62,6 +62,16 @@ def quantile(belief: Histogram, level: Float[Array, "*batch S"] | float) -> Floa
     return belief.low + position * (belief.high - belief.low)
 
 
+def luck(key: Key[Array, ""], belief: Histogram, count: int) -> Float[Array, "K S"]:
+    """The random numbers of independent draws; they depend on the belief's shape only."""
+    return jax.random.uniform(key, (count, belief.low.shape[0]), belief.low.dtype)
+
+
+def sample_with(uniforms: Float[Array, "K S"], belief: Histogram) -> Float[Array, "K S"]:
+    """Value functions with independent states, from their random numbers."""
+    return quantile(belief, uniforms)
+
+
 def sample(key: Key[Array, ""], belief: Histogram, count: int, coupling: str = "independent") -> Float[Array, "K S"]:
     """Value functions whose marginals are the histograms and whose dependence is the chosen coupling."""
     if coupling not in COUPLINGS:

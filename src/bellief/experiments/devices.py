@@ -1,0 +1,61 @@
+"""Where runs step and where they plan.
+
+Stepping small environments is a chain of tiny operations, which a GPU does far slower than a processor core; planning
+is wide. So with a GPU runs live and step on the host, and what an agent has learned travels to the GPU for each plan.
+Runs are split over all devices of a kind, as far as their number divides.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from bellief.errors import UserError
+
+DEVICES = ("auto", "cpu", "gpu")
+RUNS = "runs"
+
+
+class Places(NamedTuple):
+    """Devices on which runs step and plan; on a CPU both are the same."""
+
+    step: Mesh
+    plan: Mesh
+
+
+def find_places(device: str, width: int) -> Places:
+    """The places for `width` runs side by side. `auto` is a GPU where JAX has one by default, else the CPU."""
+    if device not in DEVICES:
+        raise UserError(f"There is no device '{device}'; choose one of {', '.join(DEVICES)}.")
+    if device == "cpu" or (device == "auto" and jax.default_backend() == "cpu"):
+        mesh = _mesh(jax.devices("cpu"), width)
+        return Places(mesh, mesh)
+    try:
+        found = jax.devices() if device == "auto" else jax.devices("gpu")
+    except RuntimeError:
+        raise UserError("JAX finds no GPU here: install 'bellief[cuda]', or choose the device cpu.") from None
+    # One host device steps them all: splitting the work costs more than the work (benchmarks/NOTES.md).
+    return Places(_mesh(jax.devices("cpu")[:1], width), _mesh(found, width))
+
+
+def _mesh(devices: list[Any], width: int) -> Mesh:
+    """As many of the devices as divide the runs evenly."""
+    count = max(number for number in range(1, len(devices) + 1) if width % number == 0)
+    return Mesh(np.array(devices[:count]), (RUNS,))
+
+
+def put(tree: Any, mesh: Mesh, split: bool = True) -> Any:
+    """Bring arrays to a place: split over its devices along their first axis, or whole on each."""
+    if mesh.size == 1:
+        return jax.device_put(tree, mesh.devices.flat[0])
+    return jax.device_put(tree, NamedSharding(mesh, PartitionSpec(RUNS) if split else PartitionSpec()))
+
+
+def over_runs(function: Any, mesh: Mesh | None) -> Any:
+    """`vmap` over runs; on several devices each takes its own runs and waits for no other."""
+    mapped = jax.vmap(function)
+    if mesh is None or mesh.size == 1:
+        return mapped
+    spec = PartitionSpec(RUNS)
+    return jax.shard_map(mapped, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
