@@ -11,6 +11,7 @@ import pandas as pd
 from coverage_page import fill
 
 from bellief.offline.calibration import certify
+from bellief.offline.feature_calibration import certify_features
 
 SIZES = (
     {"states": 2, "transitions": 10},
@@ -20,6 +21,8 @@ SIZES = (
     {"states": 20, "transitions": 400, "terminates": True, "discount": 1.0},
     {"states": 50, "transitions": 1000, "actions": 3},
     {"states": 100, "transitions": 5000, "discount": 0.95},
+    {"features": 2, "transitions": 200},
+    {"features": 4, "transitions": 500, "actions": 3},
 )
 
 
@@ -37,10 +40,12 @@ def main() -> None:
     rows = []
     for number in options.sizes:
         began = time.perf_counter()
-        found = certify(**SIZES[number], simulations=options.simulations, seed=number).to_dict()
+        size = SIZES[number]
+        run = certify_features if "features" in size else certify
+        found = run(**size, simulations=options.simulations, seed=number).to_dict()
         seconds = time.perf_counter() - began
-        shown = ("states", "actions", "transitions", "discount", "ends", "simulations", "uniform_ranks_p", "calibrated")
-        problem = {name: found[name] for name in shown} | {"seconds": seconds}
+        shown = ("states", "features", "actions", "transitions", "discount", "horizon", "ends", "simulations")
+        problem = {name: found.get(name) for name in (*shown, "uniform_ranks_p", "calibrated")} | {"seconds": seconds}
         for known, levels in ((True, found["levels"]), (False, found["levels_with_estimated_scale"])):
             rows += [problem | {"scale_known": known} | level for level in levels]
         print(rows[-1], flush=True)
@@ -55,11 +60,14 @@ def table(frame: pd.DataFrame) -> list[str]:
     ]
     lines[0] += " | ".join(f"{level:.0%}" for level in levels) + " |"
     lines.append("|---|" + "---|" * (2 * len(levels) + 1))
-    for _, part in frame.groupby(["states", "actions", "transitions", "discount"], sort=False):
+    sizes = ["states", "features", "actions", "transitions", "discount"]
+    for _, part in frame.groupby(sizes, sort=False, dropna=False):
         first = part.iloc[0]
-        name = f"{first.states} states, {first.actions} actions, {first.transitions} transitions"
-        name += f", discount {first.discount:g}"
-        name += ", episodes end" if first.ends else ""
+        size = f"{first.states:g} states" if first.states > 0 else f"{first.features:g} features"
+        name = f"{size}, {first.actions} actions, {first.transitions} transitions, discount {first.discount:g}"
+        name += ", episodes end" if str(first.ends) == "True" else ""
+        name += f", horizon {first.horizon:g}" if first.horizon > 0 else ""
+        name += f" ({first.simulations} simulations)"
         known, estimated = (part[part.scale_known == known].sort_values("level") for known in (True, False))
         cells = [f"{row.coverage:.3f} ({row.error:.3f})" for row in known.itertuples()] + [
             f"{first.uniform_ranks_p:.2g}"

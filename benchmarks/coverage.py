@@ -21,7 +21,7 @@ from logs import DISCOUNT, SIZES, Tally, Task, load, read, step_gymnasium, tally
 
 from bellief.beliefs import outcomes, tabular
 from bellief.induction import monte_carlo
-from bellief.offline import Transitions
+from bellief.offline import LogStatistics
 from bellief.offline.priors import logged_prior
 from bellief.offline.sampling import belief_from, sample_mdp
 
@@ -36,12 +36,36 @@ PRIORS = {
 BOOTSTRAP = "bootstrap"
 
 
-def expand(task: Task, log: Tally) -> Transitions:
-    """A log with the transitions of a tally; their order does not matter to an evaluation."""
-    columns = (log.state, log.action, log.reward, log.next_state, log.terminated)
-    repeated = [np.repeat(column, log.times) for column in columns]
+def statistics(task: Task, log: Tally) -> LogStatistics:
+    """What a belief learns from the transitions of a tally; nothing is expanded, however often each occurred."""
     states, actions = task.behaviour.shape
-    return Transitions(*repeated, first=np.arange(log.steps) == 0, states=states, actions=actions)
+    outcome = np.where(log.terminated, states, log.next_state)
+    cell = _moments(np.ravel_multi_index((log.state, log.action, outcome), (states, actions, states + 1)), log)
+    pair = _moments(log.state * actions + log.action, log)
+    cell_pair, cell_outcome = np.divmod(cell[0], states + 1)
+    # Only the start value is asked for, with the true start distribution: where episodes began does not matter.
+    return LogStatistics(
+        log.steps,
+        states,
+        actions,
+        *np.divmod(cell_pair, actions),
+        cell_outcome,
+        *cell[1:],
+        *np.divmod(pair[0], actions),
+        *pair[1:],
+        start_count=np.eye(1, states, dtype=int)[0],
+        ends=int(log.times[log.terminated].sum()),
+        reward_low=float(log.reward.min()),
+        reward_high=float(log.reward.max()),
+    )
+
+
+def _moments(keys: np.ndarray, log: Tally) -> tuple[np.ndarray, ...]:
+    """Distinct keys with number, mean and sum of squared deviations of their rewards."""
+    key, place = np.unique(keys, return_inverse=True)
+    number = np.bincount(place, log.times).astype(int)
+    mean = np.bincount(place, log.times * log.reward) / number
+    return key, number, mean, np.bincount(place, log.times * (log.reward - mean[place]) ** 2)
 
 
 @functools.partial(jax.jit, static_argnames=("draws", "prior", "support"))
@@ -65,9 +89,9 @@ def by_posterior(task: Task, tallies: list[Tally], name: str, draws: int) -> tup
     actions, terminates = jnp.asarray(task.target), bool(task.outcomes.terminated.any())
     beliefs = []
     for log in tallies:
-        data = expand(task, log)
+        data = statistics(task, log)
         prior = PRIORS[name](data)
-        beliefs.append(tabular.restrict(belief_from(data.statistics(), prior, terminates), actions))
+        beliefs.append(tabular.restrict(belief_from(data, prior, terminates), actions))
     support = max(int((np.asarray(belief.counts) > 0).sum(-1).max()) for belief in beliefs)
     static = tabular.Prior(sparse=prior.sparse, row_weight=prior.row_weight)
     assert isinstance(beliefs[0], outcomes.OutcomeBelief) or static == prior

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bellief.beliefs import normal_gamma, outcomes
-from bellief.types import Transition
+from bellief.offline import Transitions
 
 PRIOR = {"mean": 1.0, "strength": 0.7, "shape": 2.0, "rate": 3.0}
 OUTCOME_STRENGTH = 1.8
@@ -27,9 +27,10 @@ def log():
 
 
 def belief_of(log, outcome_strength=OUTCOME_STRENGTH):
-    rows = Transition(*(jnp.asarray(log[name]) for name in Transition._fields))
+    rows = Transitions.from_arrays(**log, states=STATES, actions=ACTIONS).statistics()
+    seen = outcomes.Statistics(*(jnp.asarray(field) for field in rows.by_outcome(True)))
     prior = normal_gamma.Parameters(*(jnp.asarray(value) for value in PRIOR.values()))
-    return outcomes.posterior(prior, outcome_strength, outcomes.statistics(rows, STATES, ACTIONS, True))
+    return outcomes.posterior(prior, outcome_strength, seen)
 
 
 def dense(log, state):

@@ -6,7 +6,7 @@ import pytest
 from bellief.beliefs.tabular import Prior
 from bellief.errors import UserError
 from bellief.offline import Transitions, evaluate, prior_sensitivity
-from bellief.offline.sensitivity import default_grid, paired_gaps
+from bellief.offline.sensitivity import _gaps, default_grid
 
 DRAWS = 400
 
@@ -35,8 +35,12 @@ def test_policies_meet_the_same_mdps(data):
     """The difference of a policy to itself is zero in every draw, and to another one has the right mean."""
     start = data.start_distribution()
     first, second = np.array([0, 0, 0]), np.array([1, 1, 1])
-    assert (paired_gaps(data, first, first, 0.9, "logged", start, draws=DRAWS) == 0).all()
-    gaps = paired_gaps(data, first, second, 0.9, "logged", start, draws=DRAWS)
+    options = {"draws": DRAWS, "start": start}
+    assert (_gaps(data, first, first, 0.9, "logged", options) == 0).all()
+    gaps = _gaps(data, first, second, 0.9, "logged", options)
+    # One step of action 0 pays two more; a horizon reaches the comparison as it does the evaluation.
+    near = _gaps(data, first, second, 0.9, "logged", options | {"horizon": 1})
+    assert near.mean() < gaps.mean() / 2
     means = [evaluate(data, policy, 0.9, draws=DRAWS, seed=5).start_samples for policy in (first, second)]
     error = np.sqrt((gaps.var() + means[0].var() + means[1].var()) / DRAWS)
     assert abs(gaps.mean() - (means[0].mean() - means[1].mean())) < 4.5 * error

@@ -9,7 +9,7 @@ from scipy import stats
 from bellief.beliefs import sparse as belief
 from bellief.errors import UserError
 from bellief.mdp import sparse as mdp
-from bellief.offline import Transitions, evaluate
+from bellief.offline import Transitions, compare, evaluate, improve
 from bellief.offline.problem import prepare
 from offline.conftest import ACTIONS, DRAWS, STATES, random_log
 
@@ -135,3 +135,14 @@ def test_many_states_choose_the_sparse_belief(monkeypatch):
 def test_identifiers_for_indices_are_told():
     with pytest.raises(UserError, match=r"2 of 500001 states"):
         evaluate(Transitions.from_arrays([0], [0], [1.0], [500_000]))
+
+
+def test_the_sparse_belief_takes_rewards_by_pair_and_says_so(data):
+    """Also in a comparison, which used to lack the warning about what was never tried."""
+    ready = prepare(data, 0.9, belief="sparse")
+    assert ready.prior.outcome_strength is None
+    assert ready.sparse_belief() is ready.sparse_belief()
+    few = Transitions.from_arrays(data.state[:3], [0, 0, 0], data.reward[:3], data.next_state[:3], actions=2)
+    found = compare(few, ["always:0", "always:1"], 0.9, belief="sparse", simulations=0, draws=5)
+    assert any("sparse belief" in said for said in found.warnings["always:1"])
+    assert improve(few, 0.9, belief="sparse", draws=5, mdps=2).posterior.diagnostics["belief"] == "sparse"

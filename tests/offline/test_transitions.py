@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bellief.errors import UserError
 from bellief.offline import Transitions
-from bellief.offline.transitions import OPTIONAL, REQUIRED
+from bellief.offline.encode import OPTIONAL, REQUIRED
 
 HEADER = "state,action,reward,next_state"
 

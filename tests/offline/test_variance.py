@@ -78,3 +78,14 @@ def test_no_variance_where_the_prior_has_none(log, policy):
 def test_mistakes(data):
     with pytest.raises(UserError, match="discount 1"):
         variance_split(data, discount=1.0)
+
+
+def test_labels_and_reward_scale(log, policy):
+    named = log | {
+        "state": np.array(["a", "b", "c"])[log["state"]],
+        "next_state": np.array(["a", "b", "c"])[log["next_state"]],
+    }
+    data = Transitions.from_arrays(**named)
+    found = variance_split(data, policy, 0.9, prior="sparse", reward_scale=3.0, draws=20)
+    assert [row["state"] for row in found.to_dict()["per_state"]] == ["a", "b", "c"]
+    assert found.epistemic[0] != variance_split(data, policy, 0.9, prior="sparse", draws=20).epistemic[0]

@@ -25,7 +25,7 @@ from bellief.types import BoxSpaces, Transition
 @dataclasses.dataclass(frozen=True)
 class Prior:
     """Psi_0 = scale I and nu_0 = the dimension, as printed; the rest of the paper's prior is inverse-gamma(1/2, 1/2)
-    noise of the reward. M_0 = 0 and K_0 = precision I are not printed.
+    noise of the reward. M_0 = 0 and K_0 = precision I are not printed. `more_degrees` are added to nu_0.
     """
 
     precision: float = 0.001
@@ -33,11 +33,12 @@ class Prior:
     reward_precision: float = 0.001
     reward_shape: float = 0.5
     reward_rate: float = 0.5
+    more_degrees: float = 0.0
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if not 0 < value < math.inf:
+            if not (0 < value < math.inf or (field.name == "more_degrees" and value == 0)):
                 raise UserError(f"prior.{field.name} must be a positive number, not {value}.")
 
 
@@ -76,7 +77,7 @@ def init(prior: Prior, form: Form, spaces: BoxSpaces) -> LinearBelief:
     """The prior. Where a dimension's bounds are not known, features measure it in units of one."""
     dimension = spaces.dimension
     transitions = matrix_normal.init(
-        form.features.size(dimension), dimension, prior.precision, prior.scale, float(dimension)
+        form.features.size(dimension), dimension, prior.precision, prior.scale, dimension + prior.more_degrees
     )
     noise = (prior.reward_precision, 2 * prior.reward_rate, 2 * prior.reward_shape)
     rewards = matrix_normal.init(form.reward_features.size(dimension), 1, *noise)

@@ -22,9 +22,8 @@ from jaxtyping import Array, Float, Int, Key
 
 from bellief.beliefs import dirichlet, normal_gamma
 from bellief.beliefs.gamma import sample_log_gamma
-from bellief.beliefs.tabular import as_mdp, outcome_of
+from bellief.beliefs.tabular import as_mdp
 from bellief.mdp.tabular import TabularMDP
-from bellief.types import Transition
 
 
 class Statistics(NamedTuple):
@@ -50,18 +49,6 @@ class OutcomeBelief(NamedTuple):
     pair_strength: Float[Array, "S A"]
     shape: Float[Array, "S A"]
     rate: Float[Array, "S A"]
-
-
-def statistics(transitions: Transition, states: int, actions: int, terminates: bool) -> Statistics:
-    """Everything that a log says about rows and rewards."""
-    dtype = transitions.reward.dtype
-    shape = (states, actions, states + int(terminates))
-    where = (transitions.state, transitions.action, outcome_of(transitions, states, shape[-1]))
-    counts = jnp.zeros(shape, jnp.int32).at[where].add(1)
-    # The mean is subtracted before anything is squared; large squares are never subtracted from one another.
-    mean = jnp.zeros(shape, dtype).at[where].add(transitions.reward) / jnp.maximum(counts, 1).astype(dtype)
-    squares = jnp.zeros(shape[:2], dtype).at[where[:2]].add((transitions.reward - mean[where]) ** 2)
-    return Statistics(counts, mean, squares)
 
 
 def posterior(

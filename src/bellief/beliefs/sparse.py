@@ -54,9 +54,8 @@ def concentrations(prior: Prior, belief: SparseBelief) -> tuple[Float[np.ndarray
     return np.repeat(each, lengths) + belief.counts, each * belief.unseen
 
 
-def reward_parameters(prior: Prior, belief: SparseBelief) -> tuple[np.ndarray, ...]:
-    """NormalGamma posterior of every row: mean, strength, shape, rate."""
-    count, mean, squares = belief.rewards
+def reward_parameters(prior: Prior, count, mean, squares) -> tuple[np.ndarray, ...]:
+    """NormalGamma posterior from number, mean and squared deviations of rewards: mean, strength, shape, rate."""
     strength = prior.reward_strength + count
     gap = mean - prior.reward_mean
     rate = prior.reward_rate + squares / 2 + prior.reward_strength * count * gap**2 / (2 * strength)
@@ -66,15 +65,15 @@ def reward_parameters(prior: Prior, belief: SparseBelief) -> tuple[np.ndarray, .
 def sample(generator: np.random.Generator, prior: Prior, belief: SparseBelief) -> SparseMDP:
     """One MDP from the posterior (its rewards are draws of the *mean* reward, as in the dense belief)."""
     cells, elsewhere = concentrations(prior, belief)
-    mean, strength, shape, rate = reward_parameters(prior, belief)
+    mean, strength, shape, rate = reward_parameters(prior, *belief.rewards)
     precision = generator.standard_gamma(shape) / rate
     reward = mean + generator.standard_normal(len(mean)) / np.sqrt(strength * precision)
     return _as_mdp(belief, generator.standard_gamma(cells), generator.standard_gamma(elsewhere), reward)
 
 
 def mean(prior: Prior, belief: SparseBelief) -> SparseMDP:
-    """The mean MDP; the same as the dense belief's."""
-    return _as_mdp(belief, *concentrations(prior, belief), reward_parameters(prior, belief)[0])
+    """The mean MDP; the same as the dense belief's where rewards go by pair."""
+    return _as_mdp(belief, *concentrations(prior, belief), reward_parameters(prior, *belief.rewards)[0])
 
 
 def _as_mdp(belief: SparseBelief, cells: np.ndarray, elsewhere: np.ndarray, reward: np.ndarray) -> SparseMDP:

@@ -8,9 +8,7 @@ import warnings
 from collections.abc import Sequence
 
 from bellief.cli import failures, jax_setup
-from bellief.cli.failures import describe
-
-INTERRUPTED = 130
+from bellief.cli.failures import INTERRUPTED, describe
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,79 +9,26 @@ from typing import Annotated, Any
 import typer
 
 from bellief.cli import show
-from bellief.cli.options import Json, Plot, Quiet, Seed, between, count, names_or_number, page, scale, whole
+from bellief.cli.log_options import (
+    Actions,
+    Belief,
+    Data,
+    Discount,
+    Draws,
+    FeatureMap,
+    Horizon,
+    Labels,
+    Level,
+    PolicyName,
+    PriorName,
+    Report,
+    RewardScale,
+    Start,
+    States,
+    Support,
+)
+from bellief.cli.options import Json, Plot, Quiet, Seed, between, count, whole
 from bellief.cli.progress import progress
-
-Data = Annotated[
-    str,
-    typer.Argument(
-        metavar="DATA",
-        show_default=False,
-        help="CSV or Parquet file with state, action, reward, next_state; optionally terminated, truncated, episode. "
-        "Or minari:NAME.",
-    ),
-]
-PolicyName = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME|FILE",
-        help="uniform, behaviour (as seen in the data), always:ACTION, or a CSV file with state, action, probability.",
-    ),
-]
-Discount = Annotated[
-    float,
-    typer.Option(
-        parser=between("--discount", 0, 1, includes_high=True), metavar="NUMBER", help="In (0, 1]; 1 needs an end."
-    ),
-]
-PriorName = Annotated[
-    str, typer.Option(metavar="NAME", help="Prior over MDPs: logged (in the units of the log), paper or sparse.")
-]
-RewardScale = Annotated[
-    Any,
-    typer.Option(
-        parser=scale,
-        metavar="NUMBER|data",
-        help="Size of a typical reward, in whose units the prior is meant; data takes it from the log. Without it, 1.",
-    ),
-]
-Level = Annotated[
-    float, typer.Option(parser=between("--level", 0, 1), metavar="NUMBER", help="Mass of the credible intervals.")
-]
-Horizon = Annotated[int | None, count("--horizon", "Steps that count; without it, for ever.")]
-States = Annotated[
-    Any,
-    typer.Option(
-        parser=names_or_number("--states"), metavar="N|A,B,...", help="How many states there are, or all their labels."
-    ),
-]
-Actions = Annotated[
-    Any,
-    typer.Option(
-        parser=names_or_number("--actions"),
-        metavar="N|A,B,...",
-        help="How many actions there are, or all their labels.",
-    ),
-]
-Labels = Annotated[
-    bool, typer.Option("--labels", help="Take states and actions as labels even where they are numbers.")
-]
-Start = Annotated[str | None, typer.Option(metavar="STATE", help="First state; without it, those seen in the data.")]
-Draws = Annotated[int, count("--draws", "Value functions to draw.")]
-Belief = Annotated[
-    str,
-    typer.Option(metavar="NAME", help="dense, sparse (observed next states and one cell for all others), or auto."),
-]
-Support = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE", help="CSV file with the possible state, next_state (and action), for the sparse belief."
-    ),
-]
-Report = Annotated[
-    Path | None,
-    typer.Option(parser=page, metavar="FILE", help="Write a page into an .html file (replaced if it exists)."),
-]
 
 
 def evaluate(
@@ -101,16 +48,24 @@ def evaluate(
     start: Start = None,
     draws: Draws = 1000,
     mdps: Annotated[
-        int | None, count("--mdps", "MDPs to sample; without it as many as draws, or 10 for gaussian and histogram.")
+        int | None,
+        count("--mdps", "MDPs to sample; without it as many as draws, 10 for gaussian, histogram, 1000 for method2/3."),
     ] = None,
     lookahead: Annotated[
-        int | None, count("--lookahead", "Induction steps without a horizon; without it enough for 99.9%.")
+        int | None,
+        count("--lookahead", "Induction steps without a horizon, where the induction starts at zero or pooled."),
     ] = None,
     final: Annotated[
         str | None, typer.Option(metavar="NAME", help="Where the induction starts: zero, own or pooled.")
     ] = None,
     belief: Belief = "auto",
     support: Support = None,
+    features: FeatureMap = None,
+    reward_features: FeatureMap = None,
+    value_features: FeatureMap = None,
+    dynamics: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Where states are vectors: difference or direct.")
+    ] = None,
     seed: Seed = 0,
     plot: Plot = None,
     report: Report = None,
@@ -123,26 +78,23 @@ def evaluate(
     """What a policy is worth, and how sure the data make us of it."""
     document: dict[str, Any] = {"variance": None}
 
-    def posterior_prior(log: Any) -> Any:
-        from bellief.offline.problem import scaled_prior
-
-        return scaled_prior(prior, reward_scale, log)
-
     def compute(log: Any) -> Any:
         from bellief import offline
 
         posterior = offline.evaluate(
             log, policy, discount, method=method, prior=prior, reward_scale=reward_scale, horizon=horizon, start=start,
             level=level, seed=seed, mdps=mdps, draws=draws, lookahead=lookahead, final=final, belief=belief,
-            support=support,
+            support=support, settings=_look(features, reward_features, value_features, dynamics),
         )  # fmt: skip
         if save is not None:
             posterior.save(save)
         # The split needs the tables of the dense belief and the return of an endless horizon.
-        if json and horizon is None and method in ("joint", "monte-carlo") and "belief" not in posterior.diagnostics:
+        tables = not {"belief", "features"} & set(posterior.diagnostics)
+        if json and tables and horizon is None and method in ("joint", "monte-carlo"):
             split = offline.variance_split(
-                log, policy, discount, prior=posterior_prior(log), start=start, draws=min(draws, 500), seed=seed
-            )
+                log, policy, discount, prior=prior, reward_scale=reward_scale, start=start, draws=min(draws, 500),
+                seed=seed,
+            )  # fmt: skip
             document["variance"] = split.to_dict()
         return posterior
 
@@ -315,6 +267,15 @@ def collect(
         show.print_collection(plan.to_dict(top), policy)
 
 
+def _look(features: str | None, reward: str | None, value: str | None, dynamics: str | None) -> Any:
+    """Settings for states that are vectors; None where nothing was said."""
+    from bellief.offline import FeatureSettings
+
+    given = {"features": features, "reward_features": reward, "value_features": value, "dynamics": dynamics}
+    given = {name: text for name, text in given.items() if text is not None}
+    return FeatureSettings(**given) if given else None  # type: ignore[arg-type]
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     for command in (evaluate, compare, improve, collect):
@@ -327,9 +288,11 @@ def _answer(doing: str, data: str, states, actions, labels: bool, plot: Path | N
     with progress(doing, quiet):
 
         def ask(compute: Callable[[Any], Any]) -> Any:
-            from bellief.offline import LogStatistics
+            from bellief.offline import LogStatistics, Transitions
+            from bellief.offline.sources import has_features
 
-            log = LogStatistics.from_file(data, states=states, actions=actions, labels=True if labels else None)
+            kind: Any = Transitions if has_features(data) else LogStatistics
+            log = kind.from_file(data, states=states, actions=actions, labels=True if labels else None)
             result = compute(log)
             if plot is not None:
                 axes = result.comparison.plot() if not hasattr(result, "plot") else result.plot()

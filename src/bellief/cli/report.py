@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from bellief.cli import show
-from bellief.cli.options import page_path
-from bellief.cli.sweeps import Folder, OneJson
+from bellief.cli.options import Json, page_path
+from bellief.cli.sweeps import Folder
 
 
 def register(app: typer.Typer) -> None:
@@ -25,7 +25,7 @@ def report(
             help="An .html file (replaced if it exists); without it, report.html in the folder.",
         ),
     ] = None,
-    json: OneJson = False,
+    json: Json = False,
 ) -> None:
     """Make one HTML page of a sweep, with interactive curves; it needs no network."""
     from bellief.report.sweep_page import write_sweep_report

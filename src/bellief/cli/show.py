@@ -36,12 +36,17 @@ def print_posterior(document: dict[str, Any], policy: str) -> None:
         table.add_row(str(row["state"]), *_cells(row, "low", "high"))
     print_lines(
         f"Value of policy {policy}, discount {document['discount']:g}, method {document['method']}",
-        f"{document['transitions']} transitions, {document['states']} states, {document['actions']} actions",
+        f"{document['transitions']} transitions, {_size_of_states(document)}, {document['actions']} actions",
     )
     print_table(table)
     if len(rows) > LONGEST_TABLE:
         print_lines(f"and {len(rows) - LONGEST_TABLE} more states (--json shows all)")
     print_lines(*(f"Note: {warning}" for warning in document["diagnostics"]["warnings"]))
+
+
+def _size_of_states(document: dict[str, Any]) -> str:
+    names = document["diagnostics"].get("features")
+    return f"{document['states']} states" if names is None else f"states of {len(names)} features"
 
 
 def print_policies(document: dict[str, Any]) -> None:

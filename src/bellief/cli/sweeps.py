@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bellief.cli import failures, show
+from bellief.cli import failures, options, show
 from bellief.cli.failures import Unfinished
 from bellief.cli.options import between, whole
 from bellief.errors import UserError
@@ -18,7 +18,6 @@ from bellief.errors import UserError
 ENGINES = ("local", "ray", "batch")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON events, one a line, on standard output.")]
-OneJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say only what goes wrong.")]
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", show_default=False, help="The sweep's folder.")]
 EngineName = Annotated[
@@ -234,7 +233,7 @@ def _store(context: typer.Context) -> None:
 
 
 @store_app.command(name="ls")
-def store_ls(folder: Folder, json: OneJson = False) -> None:
+def store_ls(folder: Folder, json: options.Json = False) -> None:
     """What is in the folder, by condition."""
     from bellief.sweeps.read import open_store
 
@@ -262,7 +261,7 @@ def store_verify(
         int | None,
         typer.Option(parser=whole("--seed"), metavar="N", help="Of that choice; else another each time."),
     ] = None,
-    json: OneJson = False,
+    json: options.Json = False,
 ) -> None:
     """Compare every file with its hash, and a random cell with itself, computed again."""
     from bellief.sweeps.read import open_store
@@ -288,7 +287,7 @@ def store_verify(
 def store_export(
     folder: Folder,
     to: Annotated[Path, typer.Option(metavar="FILE", help="A .csv or .parquet file (replaced if it exists).")],
-    json: OneJson = False,
+    json: options.Json = False,
 ) -> None:
     """All curves in one file: environment, agent, run, step, total, smoothed."""
     from bellief.sweeps.read import open_store

@@ -1,12 +1,12 @@
 """Commands that say how far to trust a result: check, sensitivity, certify."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from bellief.cli import show
-from bellief.cli.offline import Actions, Data, Discount, Labels, Level, PolicyName, States
-from bellief.cli.options import Json, Quiet, Seed, between, whole
+from bellief.cli.log_options import Actions, Data, Discount, Labels, Level, PolicyName, States
+from bellief.cli.options import Json, Quiet, Seed, between, count, whole
 from bellief.cli.progress import progress
 
 
@@ -63,9 +63,7 @@ def sensitivity(
     states: States = None,
     actions: Actions = None,
     labels: Labels = False,
-    draws: Annotated[
-        int, typer.Option(parser=whole("--draws", 1), metavar="N", help="Value functions to draw under each prior.")
-    ] = 1000,
+    draws: Annotated[int, count("--draws", "Value functions to draw under each prior.")] = 1000,
     seed: Seed = 0,
     json: Json = False,
     quiet: Quiet = False,
@@ -98,11 +96,10 @@ def sensitivity(
 
 
 def certify(
-    states: Annotated[int, typer.Option(parser=whole("--states", 1), metavar="N", help="States of your problem.")],
-    transitions: Annotated[
-        int, typer.Option(parser=whole("--transitions", 1), metavar="N", help="Transitions in your log.")
-    ],
-    actions: Annotated[int, typer.Option(parser=whole("--actions", 1), metavar="N", help="Actions.")] = 2,
+    transitions: Annotated[int, count("--transitions", "Transitions in your log.")],
+    states: Annotated[int | None, count("--states", "States of your problem.")] = None,
+    features: Annotated[int | None, count("--features", "Instead, features of a state that is a vector.")] = None,
+    actions: Annotated[int, count("--actions", "Actions.")] = 2,
     discount: Discount = 0.9,
     ends: Annotated[bool, typer.Option("--ends", help="Episodes can end.")] = False,
     prior: Annotated[str, typer.Option(metavar="NAME", help="logged, paper or sparse.")] = "logged",
@@ -116,26 +113,25 @@ def certify(
 ) -> None:
     """How often intervals hold the truth in problems of your size, drawn from the prior (calibration)."""
     with progress("Simulating", quiet) as report:
-        from bellief.offline import certify as certify_size
-
-        document = certify_size(
+        document = _certificate(
             states,
-            transitions,
+            features,
+            ends,
+            prior,
+            transitions=transitions,
             actions=actions,
             discount=discount,
-            terminates=ends,
-            prior=prior,
             method=method,
             simulations=simulations,
             seed=seed,
             progress=report,
-        ).to_dict()
+        )
     if json:
         show.print_json(document)
         return
     show.print_lines(
-        f"{simulations} problems of {states} states, {actions} actions and {transitions} transitions from prior "
-        f"{prior}, method {method}"
+        f"{simulations} problems of {f'{states} states' if features is None else f'{features} features'}, {actions} "
+        f"actions and {transitions} transitions from prior {prior}, method {method}"
     )
     estimated = document["levels_with_estimated_scale"]
     columns = ["interval", "holds the truth", "Monte Carlo error", "median width"]
@@ -145,6 +141,24 @@ def certify(
         rows = [[*row, other["coverage"]] for row, other in zip(rows, estimated, strict=True)]
     show.print_rows(columns, rows)
     show.print_lines(*([document["verdict"]]))
+
+
+def _certificate(states: int | None, features: int | None, ends: bool, prior: str, **options: Any) -> dict[str, Any]:
+    """For countable states or for vectors, whichever size was given."""
+    from bellief.errors import UserError
+
+    if (states is None) == (features is None):
+        raise UserError("certify needs either --states or --features.")
+    if states is not None:
+        from bellief.offline import certify as certify_states
+
+        return certify_states(states, terminates=ends, prior=prior, **options).to_dict()
+    if ends or prior != "logged":
+        raise UserError("With --features episodes do not end and the prior is logged: leave out --ends and --prior.")
+    from bellief.offline.feature_calibration import certify_features
+
+    assert features is not None
+    return certify_features(features, **options).to_dict()
 
 
 def register(app: typer.Typer) -> None:

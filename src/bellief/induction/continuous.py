@@ -169,6 +169,31 @@ def by_joint(
     return jax.lax.scan(step, (start, wide), length=horizon)[0][0]
 
 
+def by_policy(
+    design: Design, ahead: LookAhead, there: Float[Array, "J A A*N"], horizon: int, discount: float
+) -> Float[Array, "J A F"]:
+    """What `by_joint` computes for a policy that is fixed, where a step is q -> c + M q, in log2(horizon) products.
+
+    With m steps to go before n others, q_(m+n) = q_m + M^m q_n; the horizon is put together from powers of two.
+    """
+    models, actions, count, size = ahead.features.shape
+    regress = jax.scipy.linalg.cho_solve((design.root, True), design.features.T).T
+    immediate = ahead.reward if ahead.end_reward is None else (1 - ahead.end) * ahead.reward
+    immediate = immediate if ahead.end_reward is None else immediate + ahead.end * ahead.end_reward[:, None, None]
+    follow = there.reshape(models, actions, actions, count) * (discount * (1 - ahead.end))[:, None]
+    later = jnp.einsum("jban,jang->jnabg", follow, ahead.features)
+    step = jnp.einsum("nf,jnabg->jafbg", regress, later).reshape(models, actions * size, actions * size)
+    part = jnp.einsum("nf,jan->jaf", regress, immediate).reshape(models, actions * size, 1)
+    total = jnp.zeros_like(part)
+    while horizon:
+        if horizon % 2:
+            total = part + step @ total
+        horizon //= 2
+        if horizon:
+            part, step = part + step @ part, step @ step
+    return total.reshape(models, actions, size)
+
+
 def by_gaussian(
     key: Key[Array, ""],
     design: Design,
@@ -248,14 +273,19 @@ def roll_out(
     end_probability: Callable[[Float[Array, "D"]], Float[Array, ""]],
     horizon: int,
     discount: float,
+    sign: float = 1.0,
 ) -> Float[Array, ""]:
-    """Return of one rollout of a model under a policy; the chance to have ended enters as an expectation."""
+    """Return of one rollout of a model under a policy; the chance to have ended enters as an expectation.
+
+    With the sign -1 the noise of states is mirrored: of two such rollouts what is odd in the noise cancels.
+    """
 
     def step(carry, step_key):
         now, alive, total = carry
         action_key, noise_key = jax.random.split(step_key)
         action = jax.random.categorical(action_key, jnp.log(policy(now)))
-        following = linear_mdp.next_state(form, model, now, action, jax.random.normal(noise_key, now.shape, now.dtype))
+        noise = sign * jax.random.normal(noise_key, now.shape, now.dtype)
+        following = linear_mdp.next_state(form, model, now, action, noise)
         end = end_probability(following)
         paid = (1 - end) * linear_mdp.mean_reward(form, model, now, action) + end * model.end_reward
         # Once ended, what happens to the state no longer matters; it must only stay finite.

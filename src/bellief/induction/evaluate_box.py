@@ -58,11 +58,17 @@ def evaluate(
     end_probability: Ends,
     queries: Float[Array, "n D"],
     limits: continuous.RewardRange | None = None,
+    normals: Float[Array, "N D"] | None = None,
 ) -> Float[Array, "draws n"]:
-    """Draws of the policy's values at `queries` over the next `horizon` steps: J with `joint`, `samples` otherwise."""
+    """Draws of the policy's values at `queries` over the next `horizon` steps: J with `joint`, `samples` otherwise.
+
+    `normals` stand for the noise of the step from each state; they are drawn where they are not given.
+    """
     models, bounds, states = problem
     noise_key, induction_key, draw_key = jax.random.split(key, 3)
-    following = continuous.next_states(form, models, states, jax.random.normal(noise_key, states.shape, states.dtype))
+    if normals is None:
+        normals = jax.random.normal(noise_key, states.shape, states.dtype)
+    following = continuous.next_states(form, models, states, normals)
     ahead = continuous.look_ahead(form, models, states, following, end_probability, settings.features, bounds)
     if limits is not None:
         ahead = continuous.limit_rewards(ahead, limits)
@@ -75,7 +81,9 @@ def evaluate(
     def follow(columns, _):
         return there if columns.ndim == 3 else here[:, : columns.shape[-1]]
 
-    if settings.values == "joint":
+    if settings.values == "joint" and limits is None:
+        weights = continuous.by_policy(design, ahead, there, settings.horizon, settings.discount)
+    elif settings.values == "joint":
         weights = continuous.by_joint(design, ahead, follow, settings.horizon, settings.discount, limits)
     else:
         belief, _ = continuous.by_gaussian(
@@ -106,15 +114,18 @@ def by_roll_outs(
     queries: Float[Array, "n D"],
     count: int,
 ) -> Float[Array, "J n"]:
-    """The oracle: mean return of `count` rollouts of every model from every state."""
+    """The oracle: mean return of `count` rollouts (an even number, in mirrored pairs) of every model and state."""
 
     def one(one_key, model, state):
-        def value(rollout_key):
+        def value(rollout_key, sign):
+            horizon, discount = settings.horizon, settings.discount
             return continuous.roll_out(
-                rollout_key, form, model, state, policy, end_probability, settings.horizon, settings.discount
+                rollout_key, form, model, state, policy, end_probability, horizon, discount, sign
             )
 
-        return jnp.mean(jax.vmap(value)(jax.random.split(one_key, count)))
+        signs = jnp.array([1.0, -1.0], state.dtype)
+        pairs = jax.vmap(jax.vmap(value, in_axes=(None, 0)), in_axes=(0, None))
+        return jnp.mean(pairs(jax.random.split(one_key, count // 2), signs))
 
     keys = jax.random.split(key, (models.end_reward.shape[0], queries.shape[0]))
     over_queries = jax.vmap(one, in_axes=(0, None, 0))

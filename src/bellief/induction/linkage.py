@@ -48,6 +48,19 @@ def log_mean(logs: Float[Array, "J S"]) -> Float[Array, ""]:
     return jnp.sum(logsumexp(logs, axis=0) - jnp.log(logs.shape[0]))
 
 
+def log_ratio(
+    values: Float[Array, "S"],
+    next_values: Float[Array, "S"],
+    draws: Rows,
+    prior_draws: Rows,
+    discount: Float[Array, ""] | float,
+    sigma: Float[Array, "S"],
+) -> Float[Array, ""]:
+    """log E[l] over some draws less that over prior draws: what Methods 2 and 3 have in common."""
+    numerator = log_mean(log_links(values, next_values, draws, discount, sigma))
+    return numerator - log_mean(log_links(values, next_values, prior_draws, discount, sigma))
+
+
 def effective_sizes(logs: Float[Array, "J S"]) -> Float[Array, "S"]:
     """How many of the J draws of each state's row carry the estimate of its factor."""
     weights = jax.nn.softmax(logs, axis=0)

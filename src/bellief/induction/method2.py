@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bellief.induction.linkage import Rows, effective_sizes, log_links, log_mean
+from bellief.induction.linkage import Rows, effective_sizes, log_ratio
 
 
 def weigh(prior_draws: Rows, log_likelihood: Float[Array, "J S"]) -> Rows:
@@ -32,8 +32,7 @@ def log_likelihood(
     sigma: Float[Array, "S"],
 ) -> Float[Array, ""]:
     """log P(D | V_i, V_{i+1}) up to a constant: the mean of P(D | mdp) over draws weighed by l."""
-    joint = log_mean(log_links(values, next_values, weighted, discount, sigma))
-    return joint - log_mean(log_links(values, next_values, prior_draws, discount, sigma))
+    return log_ratio(values, next_values, weighted, prior_draws, discount, sigma)
 
 
 def likelihood_sizes(weighted: Rows) -> Float[Array, "S"]:

@@ -9,7 +9,7 @@ functions, and without it the answer is wrong by that factor.
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bellief.induction.linkage import Rows, log_links, log_mean
+from bellief.induction.linkage import Rows, log_ratio
 
 
 def log_likelihood(
@@ -21,8 +21,7 @@ def log_likelihood(
     sigma: Float[Array, "S"],
 ) -> Float[Array, ""]:
     """log P(D | V_i, V_{i+1}) - log P(D)."""
-    numerator = log_mean(log_links(values, next_values, posterior_draws, discount, sigma))
-    return numerator - log_mean(log_links(values, next_values, prior_draws, discount, sigma))
+    return log_ratio(values, next_values, posterior_draws, prior_draws, discount, sigma)
 
 
 def point_mass(

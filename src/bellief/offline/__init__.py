@@ -4,6 +4,8 @@ from bellief.offline.calibration import Certificate, certify
 from bellief.offline.collect import CollectionPlan, collect_next
 from bellief.offline.compare import PolicyComparison, compare
 from bellief.offline.evaluate import evaluate
+from bellief.offline.feature_log import FeatureTransitions
+from bellief.offline.features import FeatureSettings, evaluate_features
 from bellief.offline.improve import Improvement, improve
 from bellief.offline.posterior import ValuePosterior
 from bellief.offline.predictive import LogCheck, check
@@ -15,6 +17,8 @@ from bellief.offline.variance import VarianceSplit, variance_split
 __all__ = [
     "Certificate",
     "CollectionPlan",
+    "FeatureSettings",
+    "FeatureTransitions",
     "Improvement",
     "LogCheck",
     "LogStatistics",
@@ -28,6 +32,7 @@ __all__ = [
     "collect_next",
     "compare",
     "evaluate",
+    "evaluate_features",
     "improve",
     "prior_sensitivity",
     "variance_split",

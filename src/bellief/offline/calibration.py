@@ -18,6 +18,7 @@ from bellief.beliefs.tabular import PAPER_PRIOR, PRIORS, Prior
 from bellief.errors import UserError
 from bellief.offline.checks import check_choice, check_memory, check_numbers
 from bellief.offline.evaluate import METHODS, evaluate
+from bellief.offline.posterior import ValuePosterior
 from bellief.offline.priors import NAMES, REWARD_SHAPE, ROW_WEIGHT
 from bellief.offline.transitions import Transitions
 
@@ -42,6 +43,34 @@ class Calibration(NamedTuple):
         # Ranks are whole numbers, so bins may hold different numbers of them.
         expected = np.diff(np.ceil(edges - 0.5)) / (self.draws + 1) * len(self.ranks)
         return float(stats.chisquare(observed, expected).pvalue)
+
+
+class Tally:
+    """How often intervals of the start value held the truth so far."""
+
+    def __init__(self) -> None:
+        self.ranks: list[int] = []
+        self.draws = 0
+        self.hits: dict[float, list[bool]] = {level: [] for level in LEVELS}
+        self.widths: dict[float, list[float]] = {level: [] for level in LEVELS}
+
+    def add(self, posterior: ValuePosterior, truth: float) -> None:
+        """Account for one posterior; the start value is that of its first state."""
+        self.draws = len(posterior.start_samples)
+        self.ranks.append(int((posterior.start_samples < truth).sum()))
+        for level in LEVELS:
+            low, high = (bound[0] for bound in posterior.interval(level))
+            self.hits[level].append(bool(low <= truth <= high))
+            self.widths[level].append(high - low)
+
+    def finish(self) -> Calibration:
+        """Coverage, ranks and widths."""
+        return Calibration(
+            coverage={level: float(np.mean(self.hits[level])) for level in LEVELS},
+            ranks=np.array(self.ranks),
+            draws=self.draws,
+            width={level: float(np.median(self.widths[level])) for level in LEVELS},
+        )
 
 
 class World(NamedTuple):
@@ -129,10 +158,7 @@ def calibrate(
 
     Worlds come from `prior`; the evaluation uses `belief_prior`, which is the same unless said otherwise.
     """
-    rng = np.random.default_rng(seed)
-    hits: dict[float, list[bool]] = {level: [] for level in LEVELS}
-    widths: dict[float, list[float]] = {level: [] for level in LEVELS}
-    ranks = []
+    rng, tally = np.random.default_rng(seed), Tally()
     for number in range(simulations):
         world = draw_world(rng, prior, states, actions, terminates)
         policy = rng.dirichlet(np.ones(actions), size=states)
@@ -149,26 +175,17 @@ def calibrate(
             terminates=terminates,
             **options,
         )
-        truth = true_values(world, policy, discount)[0]
-        ranks.append(int((posterior.start_samples < truth).sum()))
+        tally.add(posterior, true_values(world, policy, discount)[0])
         progress((number + 1) / simulations)
-        for level in LEVELS:
-            low, high = (bound[0] for bound in posterior.interval(level))
-            hits[level].append(bool(low <= truth <= high))
-            widths[level].append(high - low)
-    return Calibration(
-        coverage={level: float(np.mean(hits[level])) for level in LEVELS},
-        ranks=np.array(ranks),
-        draws=len(posterior.start_samples),
-        width={level: float(np.median(widths[level])) for level in LEVELS},
-    )
+    return tally.finish()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Certificate:
     """Coverage for one size of problem: with the prior known, and as `evaluate` has it by default.
 
-    The two differ for the prior `logged` only, whose reward scale `evaluate` takes from the log itself.
+    The two differ for the prior `logged` only, whose scale `evaluate` takes from the log itself. `calibrated` and
+    `verdict` judge the first of them.
     """
 
     settings: dict[str, Any]
@@ -210,9 +227,10 @@ class Certificate:
     @property
     def verdict(self) -> str:
         """One sentence."""
+        known = "" if self.estimated is None else ", where the scale is known (what it costs not to is shown beside it)"
         if self.calibrated:
-            return "Calibrated: the intervals hold the truth as often as they say, within Monte Carlo error."
-        return "Not calibrated: the intervals do not hold the truth as often as they say."
+            return f"Calibrated: the intervals hold the truth as often as they say, within Monte Carlo error{known}."
+        return f"Not calibrated: the intervals do not hold the truth as often as they say{known}."
 
 
 def certify(

@@ -113,8 +113,9 @@ def collect_next(
     """Rank state-action pairs by how much `visits` more visits would reduce the variance of the policy's start value.
 
     Observing a pair moves the posterior mean of its row and of its reward; the variance of the value falls by the
-    variance of that movement. For Dirichlet rows and NormalGamma rewards it is exactly visits / (n0 + n + visits) of
-    the present variance, and the value answers to it, to first order, with its gradient averaged over posterior draws:
+    variance of that movement. For Dirichlet rows and NormalGamma rewards it is visits / (n0 + n + visits) of the
+    present variance (rewards are taken by pair, also under a prior that has them by outcome), and the value answers to
+    it, to first order, with its gradient averaged over posterior draws:
     discounted visits of the pair, times the values of the next states. Higher orders are left out; on small problems
     the result is checked against brute force.
 
@@ -179,7 +180,7 @@ def _row_variances(problem: Problem, values: Float[np.ndarray, "N S"], visits: F
 def _reward_variances(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     """Posterior variance of each pair's mean reward (infinite up to two degrees of freedom), and its row's weight."""
     belief, prior, shape = problem.sparse_belief(), problem.prior, (problem.log.states, problem.log.actions)
-    _, strength, freedom, rate = sparse.reward_parameters(prior, belief)
+    _, strength, freedom, rate = sparse.reward_parameters(prior, *belief.rewards)
     variance = np.full(len(rate), np.inf)
     np.divide(rate, strength * (freedom - 1), out=variance, where=freedom > 1)
     outcomes = np.diff(belief.first) + belief.unseen

@@ -174,7 +174,6 @@ def compare(
 def comparison_of(problem: Problem, names: tuple[str, ...], tables, samples, target: float, level: float):
     """A comparison from start values that were sampled already, without forecasts."""
     covered = {name: coverage(problem, table) for name, table in zip(names, tables, strict=True)}
-    degrees = 2 * problem.prior.reward_shape + problem.log.visits()
     return PolicyComparison(
         names=names,
         samples=samples,
@@ -183,8 +182,8 @@ def comparison_of(problem: Problem, names: tuple[str, ...], tables, samples, tar
         target=target,
         forecasts=(),
         more_needed=None,
-        sd_exists=not ((tables > 0).any(0) & (degrees <= 2)).any(),
-        warnings={name: coverage_warnings(one) for name, one in covered.items()},
+        sd_exists=bool(problem.has_variance((tables > 0).any(0)).all()),
+        warnings={name: coverage_warnings(one, problem) for name, one in covered.items()},
         level=level,
     )
 

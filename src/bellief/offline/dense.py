@@ -40,28 +40,21 @@ class Questions:
     def sd_exists(self, sampled: bool) -> np.ndarray:
         """Whether each state's value has a posterior variance.
 
-        A mean reward after n visits has a Student t distribution with 2 * shape + n degrees of freedom, and a variance
-        only above 2. Under a Dirichlet belief every state may lead anywhere, so one bad pair reaches all states;
+        Under a Dirichlet belief every state may lead anywhere, so one pair without a variance reaches all states;
         within one step it reaches only its own.
         """
         states = self.data.states
         if not sampled:
             return np.ones(states, dtype=bool)
-        degrees = 2 * self.prior.reward_shape + self.data.visits()
-        bad = ((self.policy > 0) & (degrees <= 2)).any(-1)
-        return np.logical_not(bad) if self.horizon == 1 else np.full(states, not bad.any())
+        known = self.ready.has_variance(self.policy > 0)
+        return known if self.horizon == 1 else np.full(states, known.all())
 
     def diagnostics(self, method: str, notes: dict[str, Any]) -> dict[str, Any]:
         """What a reader of the numbers should know, and what the method noted."""
         covered = coverage(self.ready, self.policy)
-        warnings = ([notes["degenerate"]] if "degenerate" in notes else []) + coverage_warnings(covered)
+        warnings = ([notes["degenerate"]] if "degenerate" in notes else []) + coverage_warnings(covered, self.ready)
         if method in SAMPLED and not self.sd_exists(sampled=True).all():
             warnings.append("The posterior has no finite variance (a reward never observed is heavy-tailed): no sd.")
-        if not self.ready.dense and self.ready.support is None and covered.unvisited:
-            warnings.append(
-                "The sparse belief spreads what was never tried evenly over all states, so that intervals are too "
-                "narrow where the policy needs it; give a support."
-            )
         if method in ("gaussian", "histogram"):
             warnings.append(
                 "This value belief forgets which MDP a value came from, so its spread is far too small; use joint for "
@@ -85,6 +78,7 @@ class Questions:
             "time_in_unvisited_pairs": covered.time_in_unvisited,
             "effective_visits": covered.effective_visits,
             "warnings": warnings,
+            **({} if self.ready.dense else {"belief": "sparse"}),
         } | {name: note for name, note in notes.items() if name != "degenerate"}
 
 

@@ -66,7 +66,7 @@ def discounted_time(problem: Problem, policy: Float[np.ndarray, "S A"]) -> Float
     return (visits / visits.sum())[:, None] * policy
 
 
-def coverage_warnings(covered: Coverage) -> list[str]:
+def coverage_warnings(covered: Coverage, problem: Problem) -> list[str]:
     """Sentences about pairs that were never or hardly ever tried."""
     warnings = []
     if covered.unvisited:
@@ -85,6 +85,11 @@ def coverage_warnings(covered: Coverage) -> list[str]:
         times = "once" if visits == 1 else f"{visits} times"
         others = f", and {len(covered.thin) - 1} other pairs hardly more often" if len(covered.thin) > 1 else ""
         warnings.append(f"The policy relies on ({state}, {action}), which the data tried only {times}{others}.")
+    if not problem.dense and problem.support is None and covered.unvisited:
+        warnings.append(
+            "The sparse belief spreads what was never tried evenly over all states, so that intervals are too narrow "
+            "where the policy needs it; give a support."
+        )
     return warnings
 
 
@@ -92,7 +97,10 @@ def explain(draws: int, method: str, diagnostics: dict[str, Any], error: float |
     """The numbers behind a posterior, said in sentences."""
     sentences = []
     if method in ("joint", "monte-carlo"):
-        sentences.append(f"The posterior is {draws:,} independent draws, each one sampled world solved exactly.")
+        solved = "rolled out" if "features" in diagnostics else "solved by itself"
+        sentences.append(
+            f"The posterior is {draws:,} independent draws, each the value in one sampled world, {solved}."
+        )
     if error is not None:
         sentences.append(
             f"With so many draws the ends of the {level:.0%} interval of the start value are known to within about "

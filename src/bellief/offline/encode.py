@@ -154,7 +154,7 @@ class Encoder:
         self.states = _Axis("state", states, labels, source)
         self.actions = _Axis("action", actions, labels, source)
         self._episodes = np.zeros(0, dtype=np.uint64)
-        self._last: tuple[bool, int] | None = None
+        self._last: tuple[bool, np.ndarray] | None = None
 
     def encode(self, frame: pd.DataFrame) -> Columns:
         """Check a piece. Row numbers in messages go on from the pieces before."""
@@ -178,11 +178,19 @@ class Encoder:
 
     def finish(self) -> tuple[int, int, Labels, Labels, np.ndarray | None, np.ndarray | None]:
         """Numbers of states and actions, their labels, and the new numbers of both; there must have been a row."""
-        if self.rows == 0:
-            raise UserError(f"{self.source}there are no transitions; at least one row is needed.")
+        self._check_rows()
         states, state_labels, new_states = self.states.finish()
         actions, action_labels, new_actions = self.actions.finish()
         return states, actions, state_labels, action_labels, new_states, new_actions
+
+    def finish_actions(self) -> tuple[int, Labels, np.ndarray | None]:
+        """Number of actions, their labels, and their new numbers; there must have been a row."""
+        self._check_rows()
+        return self.actions.finish()
+
+    def _check_rows(self) -> None:
+        if self.rows == 0:
+            raise UserError(f"{self.source}there are no transitions; at least one row is needed.")
 
     def _rewards(self, frame: pd.DataFrame) -> Float[np.ndarray, "n"]:
         numbers = to_numbers(frame["reward"])
@@ -209,9 +217,12 @@ class Encoder:
         start in the state that the one before it led to.
         """
         if "episode" not in frame:
-            before, came_from = (True, -1) if self._last is None else self._last
-            self._last = bool(ended[-1]), int(next_state[-1])
-            return np.append(before, ended[:-1]) | (state != np.append(came_from, next_state[:-1]))
+            before, came_from = (True, next_state[:1]) if self._last is None else self._last
+            self._last = bool(ended[-1]), next_state[-1:]
+            # Numbers of states must agree exactly; features are often written with fewer digits.
+            allowed = 1e-6 if state.dtype.kind == "f" else 0
+            jumped = ~np.isclose(state, np.concatenate([came_from, next_state[:-1]]), rtol=allowed, atol=0)
+            return np.append(before, ended[:-1]) | jumped.reshape(len(state), -1).any(1)
         names = frame["episode"]
         if names.dtype.kind not in "iu":
             names = to_text(names)

@@ -11,6 +11,7 @@ from bellief.errors import UserError
 from bellief.induction import evaluate as induction
 from bellief.offline.checks import check_choice, check_numbers
 from bellief.offline.dense import SAMPLED, DenseProblem, Questions
+from bellief.offline.feature_log import FeatureTransitions
 from bellief.offline.linked import LINKED, evaluate_linked
 from bellief.offline.models import SparseModels
 from bellief.offline.posterior import ValuePosterior
@@ -45,7 +46,7 @@ def evaluate(
     """Posterior distribution over the value function of `policy`, given the data and a prior over MDPs.
 
     Args:
-        data: the logged transitions, or their statistics alone.
+        data: the logged transitions, or their statistics alone. Where states are vectors see `evaluate_features`.
         policy: `uniform`, `behaviour`, `always:ACTION`, the path of a CSV file, an array [S, A], one action per state,
             or a dictionary from states to actions (or to dictionaries of probabilities).
         discount: in (0, 1]; 1 needs a horizon, or episodes that end.
@@ -60,17 +61,27 @@ def evaluate(
         terminates: whether episodes can end at all; by default whether any did in the data.
         level: mass of the credible intervals that summaries show.
         seed: same seed, same result.
-        mdps: sampled MDPs; by default `draws` for joint and monte-carlo, and the paper's 10 for gaussian, histogram.
+        mdps: sampled MDPs; by default `draws` for joint and monte-carlo, the paper's 10 for gaussian and histogram,
+            and 1,000 for method2 and method3.
         draws: value functions to return.
-        lookahead: induction steps for an infinite horizon; by default enough for 99.9% of the value's weight.
+        lookahead: induction steps for an infinite horizon; by default enough for 99.9% of the value's weight. Ignored
+            unless the induction starts at `zero` or `pooled`: an MDP's own values need no steps.
         final: psi_H, where the induction starts without a horizon: `zero`, each sampled MDP's `own` infinite-horizon
             values (the default of joint and monte-carlo), or one Gaussian `pooled` over them.
-        settings: `method1.Settings` for gaussian and histogram, `stationary.Settings` for method2 and method3.
+        settings: `method1.Settings` for gaussian and histogram, `stationary.Settings` for method2 and method3,
+            `FeatureSettings` where states are vectors.
         belief: `dense` (every next state is possible on its own), `sparse` (observed next states, and one cell for all
             others), or `auto`: dense up to 2,000 states.
         support: the next states that are possible at all, for the sparse belief: a table (or the path of a CSV file)
             with state, next_state and optionally action, or a SciPy matrix [S, S].
     """
+    if isinstance(data, FeatureTransitions):
+        given = {"reward_scale": reward_scale, "terminates": terminates, "mdps": mdps, "lookahead": lookahead}
+        given |= {"final": final, "support": support, "belief": None if belief == "auto" else belief}
+        return _features(
+            given, data, policy, discount, method=method, prior=prior, horizon=horizon, start=start, level=level,
+            seed=seed, draws=draws, settings=settings,
+        )  # fmt: skip
     check_choice("method", method, METHODS)
     check_choice("final value", final or "zero", induction.FINALS)
     check_numbers(discount, level, seed, horizon=horizon, draws=draws, mdps=mdps, lookahead=lookahead)
@@ -116,6 +127,16 @@ def posterior_of(problem: Questions, samples, method: str, level: float, notes: 
     )
 
 
+def _features(given: dict[str, Any], *arguments: Any, **options: Any) -> ValuePosterior:
+    """States that are vectors have a belief of their own, and options that mean nothing there are refused."""
+    from bellief.offline.features import evaluate_features
+
+    for name, value in given.items():
+        if value is not None:
+            raise UserError(f"The states of this log are vectors, for which {name} means nothing: leave it out.")
+    return evaluate_features(*arguments, **options)
+
+
 def _dense(ready: Problem, policy, method, final, seed, mdps, draws, lookahead, settings):
     """Values by one of the methods, with the dense belief."""
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
@@ -143,5 +164,5 @@ def _sparse(ready: Problem, policy, method, final, seed, mdps):
     problem = Questions(ready, policy)
     models = SparseModels(ready, seed, mdps)
     if method == "mean-mdp":
-        return problem, models.mean_values(problem.policy)[None], {"belief": "sparse"}
-    return problem, models.values(problem.policy[None])[:, 0], {"belief": "sparse", "mdps": mdps}
+        return problem, models.mean_values(problem.policy)[None], {}
+    return problem, models.values(problem.policy[None])[:, 0], {"mdps": mdps}

@@ -79,7 +79,7 @@ class DenseModels:
         return found
 
     def best_for_mean(self, allowed: np.ndarray) -> np.ndarray:
-        """The best action in each state of the mean MDP, which is the same for both beliefs."""
+        """The best action in each state of the mean MDP, with rewards by pair."""
         return best_actions(self.problem, allowed)
 
 

@@ -1,11 +1,12 @@
 """What every question about a log begins with: data, prior and start made ready, and the belief chosen by size."""
 
 import os
+import weakref
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy import sparse as matrices
 
 from bellief.beliefs import sparse
@@ -26,6 +27,10 @@ DENSE_STATES = 2_000
 SMALLEST_SEEN = 0.02
 
 
+# Sparse beliefs by the log that they are about, for as long as that is there.
+_KEPT: "weakref.WeakKeyDictionary[LogStatistics, dict[Any, Any]]" = weakref.WeakKeyDictionary()
+
+
 class Problem(NamedTuple):
     """A log with everything that has to be assumed about it. `support`: a row and an outcome for each possibility."""
 
@@ -39,8 +44,21 @@ class Problem(NamedTuple):
     support: tuple[np.ndarray, np.ndarray] | None = None
 
     def sparse_belief(self) -> sparse.SparseBelief:
-        """The belief by rows, one for each state-action pair, state by state."""
-        return _sparse_belief(self.log, self.terminates, self.support)
+        """The belief by rows, one for each state-action pair, state by state; built once for a log and its options."""
+        kept = _KEPT.setdefault(self.log, {})
+        key = self.terminates, None if self.support is None else id(self.support)
+        if key not in kept:
+            # The support is kept, too, so that no other one gets its identity.
+            kept[key] = self.support, _sparse_belief(self.log, self.terminates, self.support)
+        return kept[key][1]
+
+    def has_variance(self, used: Bool[np.ndarray, "S A"]) -> Bool[np.ndarray, "S"]:
+        """Whether the mean reward of every used pair of a state has a posterior variance.
+
+        After n visits it has a Student t distribution with 2 * shape + n degrees of freedom: more than 2 are needed.
+        """
+        degrees = 2 * self.prior.reward_shape + self.log.visits()
+        return np.logical_or(~used, degrees > 2).all(-1)
 
 
 def prepare(
@@ -75,11 +93,13 @@ def prepare(
         _check_numbering(log)
         check_sparse_memory(log.states, log.actions, len(log.cell_count), draws)
     ends = bool(log.ends) if terminates is None else terminates
+    # The sparse belief keeps reward moments of pairs, not of their outcomes.
+    chosen = scaled_prior(prior, reward_scale, log)
     return Problem(
         log,
         float(discount),
         horizon,
-        scaled_prior(prior, reward_scale, log),
+        chosen if dense else chosen.by_pair(),
         read_start(start, log),
         ends,
         dense,

@@ -1,30 +1,25 @@
 """Do conclusions hang on the prior? The same question asked under several of them."""
 
 import dataclasses
-import functools
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
 
 from bellief.beliefs import tabular
 from bellief.errors import UserError
-from bellief.induction import monte_carlo
-from bellief.mdp import bellman
-from bellief.offline.dense import DenseProblem
 from bellief.offline.evaluate import evaluate
+from bellief.offline.models import sampled
 from bellief.offline.policies import read_policy
 from bellief.offline.priors import ROW_WEIGHT, logged_prior
 from bellief.offline.problem import prepare
-from bellief.offline.sampling import sample_mdp
 from bellief.offline.statistics import LogStatistics
 from bellief.offline.transitions import Transitions
 
 ROW_WEIGHTS = (0.03, ROW_WEIGHT, 0.3, 1.0)
 REWARD_SCALES = (1 / 3, 3.0)
 SURE = 0.95
+# Options of an evaluation that a comparison has as well.
+PROBLEM = ("reward_scale", "horizon", "start", "terminates", "belief", "support")
 
 
 def default_grid(data: Transitions | LogStatistics) -> dict[str, tabular.Prior]:
@@ -124,8 +119,7 @@ def prior_sensitivity(
         if threshold is not None:
             probability = float(np.mean(posterior.start_samples > threshold))
         elif against is not None:
-            gaps = paired_gaps(data, policy, against, discount, prior, posterior.start, **options)
-            probability = float(np.mean(gaps > 0))
+            probability = float(np.mean(_gaps(data, policy, against, discount, prior, options) > 0))
         summary = posterior.start_summary()
         found: dict[str, Any] = {"prior": name} | {field: summary[field] for field in ("mean", "low", "high")}
         rows.append(found | {"probability": probability, "verdict": _verdict(probability)})
@@ -138,30 +132,11 @@ def _verdict(probability: float | None) -> str | None:
     return "yes" if probability >= SURE else "no" if probability <= 1 - SURE else "unsure"
 
 
-def paired_gaps(
-    data: Transitions | LogStatistics,
-    policy: Any,
-    other: Any,
-    discount: float,
-    prior: Any,
-    start: np.ndarray,
-    **options: Any,
-) -> Float[np.ndarray, "N"]:
-    """Draws of the difference of two policies' start values, both evaluated in the same sampled MDPs."""
-    ready = prepare(data, discount, prior=prior, start=start, terminates=options.get("terminates"), belief="dense")
-    with jax.enable_x64(True), jax.default_matmul_precision("highest"):
-        uniform = DenseProblem(ready, "uniform")
-        policies = jnp.asarray(np.stack([read_policy(one, ready.log) for one in (policy, other)]))
-        key = jax.random.key(options.get("seed", 0))
-        values = _paired(key, policies, draws=options.get("draws", 1000), **uniform.sampler())
-        return np.asarray((values[:, 0] - values[:, 1]) @ start)
-
-
-@functools.partial(jax.jit, static_argnames=("draws", "prior", "support"))
-def _paired(key, policies, *, draws, belief, discount, prior, support):
-    def one(index):
-        mdp = sample_mdp(jax.random.fold_in(key, index), prior, belief, discount, support)
-        return jax.vmap(lambda policy: bellman.evaluate_exact(mdp, policy))(policies)
-
-    batch = max(1, min(draws, monte_carlo.BATCH_BYTES // (8 * belief.counts.size)))
-    return jax.lax.map(one, jnp.arange(draws), batch_size=batch)
+def _gaps(data: Any, policy: Any, other: Any, discount: float, prior: Any, options: dict[str, Any]) -> np.ndarray:
+    """Draws of the difference of two policies' start values, both in the same sampled MDPs, as `compare` has them."""
+    shared = {name: value for name, value in options.items() if name in PROBLEM}
+    draws, seed = options.get("draws", 1000), options.get("seed", 0)
+    problem = prepare(data, discount, prior=prior, draws=draws, **shared)
+    both = np.stack([read_policy(one, problem.log) for one in (policy, other)])
+    values = sampled(problem, seed, draws).values(both) @ problem.start
+    return values[:, 0] - values[:, 1]

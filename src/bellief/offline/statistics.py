@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 
 from bellief.offline import sources
 from bellief.offline.encode import Columns, Encoder
+from bellief.offline.feature_columns import feature_names, refuse_features
 from bellief.offline.labels import Labels
 
 if TYPE_CHECKING:
@@ -68,7 +69,9 @@ class LogStatistics:
         for each episode where episodes are named. The arguments are those of `Transitions.from_file`.
         """
         encoder = Encoder(states, actions, labels, source=f"{path}: ")
-        return cls.from_columns(map(encoder.encode, sources.pieces(path)), encoder)
+        pieces, columns = sources.open_log(path)
+        refuse_features(feature_names(columns), f"{path}: ")
+        return cls.from_columns(map(encoder.encode, pieces), encoder)
 
     @classmethod
     def from_columns(cls, pieces: Iterable[Columns], encoder: Encoder) -> "LogStatistics":
@@ -79,6 +82,15 @@ class LogStatistics:
                 totals.add(piece)
         states, actions, state_labels, action_labels, new_states, new_actions = encoder.finish()
         return totals.finish(states, actions, state_labels, action_labels, new_states, new_actions)
+
+    @classmethod
+    def from_rows(
+        cls, rows: Columns, states: int, actions: int, state_labels: Labels = None, action_labels: Labels = None
+    ) -> "LogStatistics":
+        """Statistics of rows that are validated and numbered for good."""
+        totals = _Totals()
+        totals.add(rows)
+        return totals.finish(states, actions, state_labels, action_labels, None, None)
 
     def statistics(self) -> "LogStatistics":
         """Itself, so that whoever takes a log takes its statistics as well."""

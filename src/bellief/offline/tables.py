@@ -52,9 +52,12 @@ def csv_pieces(path: str | Path, required: tuple[str, ...], rows: int | None = N
 
 
 def parquet_pieces(
-    path: str | Path, required: tuple[str, ...], optional: tuple[str, ...], rows: int | None = None
+    path: str | Path, required: tuple[str, ...], optional: tuple[str, ...] | None, rows: int | None = None
 ) -> Iterator[pd.DataFrame]:
-    """A Parquet file, at most `rows` rows at a time and only the columns that are asked for."""
+    """A Parquet file, at most `rows` rows at a time and only the columns that are asked for (None: all).
+
+    The first piece has the columns and no rows.
+    """
     path = Path(path)
     try:
         import pyarrow
@@ -68,7 +71,7 @@ def parquet_pieces(
             with parquet.ParquetFile(path, pre_buffer=False) as file:
                 names = file.schema_arrow.names
                 check_columns(pd.DataFrame(columns=pd.Index(names, dtype=object)), required, f"{path}: ")
-                wanted = [name for name in names if name in (*required, *optional)]
+                wanted = [name for name in names if optional is None or name in (*required, *optional)]
                 yield pd.DataFrame(columns=pd.Index(wanted, dtype=object))
                 for batch in file.iter_batches(rows or PIECE, columns=wanted, use_threads=False):
                     yield batch.to_pandas()

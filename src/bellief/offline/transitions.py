@@ -13,12 +13,9 @@ from jaxtyping import Bool, Float, Int
 
 from bellief.errors import UserError
 from bellief.offline import sources
-from bellief.offline.encode import LARGEST_INDEX, LARGEST_REWARD, OPTIONAL, REQUIRED, Columns, Encoder
+from bellief.offline.encode import Columns, Encoder
 from bellief.offline.labels import Labels
 from bellief.offline.statistics import LogStatistics
-from bellief.offline.tables import csv_pieces, parquet_pieces
-
-__all__ = ["LARGEST_INDEX", "LARGEST_REWARD", "OPTIONAL", "REQUIRED", "Transitions"]
 
 Sizes = int | Sequence[str] | None
 
@@ -37,6 +34,8 @@ class Transitions:
     ends the episode in the log but not in the world: its next state counts as any other. Without `episode`, an
     episode begins with the first step, after an end, and wherever a step does not start in the state that the one
     before it led to.
+
+    Where states are vectors, every way in gives `FeatureTransitions` instead.
     """
 
     state: Int[np.ndarray, "n"]
@@ -73,13 +72,12 @@ class Transitions:
         optional = {"terminated": terminated, "truncated": truncated, "episode": episode}
         columns |= {name: values for name, values in optional.items() if values is not None}
         arrays = {name: np.asarray(values) for name, values in columns.items()}
+        if arrays["state"].ndim == 2:
+            from bellief.offline.feature_columns import as_frame
+
+            whole = as_frame(arrays.pop("state"), arrays.pop("next_state"), arrays)
+            return cls.from_frame(whole, states=states, actions=actions, labels=labels)
         shapes = {name: values.shape for name, values in arrays.items()}
-        if len(shapes["state"]) == 2 and shapes["state"][1] > 1:
-            raise UserError(
-                f"Each state has {shapes['state'][1]} features, and a tabular belief needs one number or label for "
-                "each: cut them into bins first; the linear-Gaussian belief for continuous features cannot be reached "
-                "from here yet."
-            )
         if any(len(shape) != 1 for shape in shapes.values()) or len(set(shapes.values())) != 1:
             described = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
             raise UserError(f"The columns must be one-dimensional and of one length, but their shapes are {described}.")
@@ -96,7 +94,7 @@ class Transitions:
         labels: bool | None = None,
     ) -> "Transitions":
         """Validate a data frame. Rows are counted from 1 in messages; `source` (a file's name) precedes them."""
-        return cls._from_pieces([frame], Encoder(states, actions, labels, source))
+        return _read([frame], frame.columns, states, actions, labels, source)
 
     @classmethod
     def from_csv(
@@ -111,7 +109,7 @@ class Transitions:
 
         Whoever needs only values should prefer `LogStatistics.from_file`, which keeps no rows.
         """
-        return cls._from_pieces(csv_pieces(path, REQUIRED), Encoder(states, actions, labels, source=f"{path}: "))
+        return _read(*sources.csv_log(path), states, actions, labels, f"{path}: ")
 
     @classmethod
     def from_parquet(
@@ -123,13 +121,12 @@ class Transitions:
         labels: bool | None = None,
     ) -> "Transitions":
         """Read a Parquet file with the same columns as a CSV file's."""
-        pieces = parquet_pieces(path, REQUIRED, OPTIONAL)
-        return cls._from_pieces(pieces, Encoder(states, actions, labels, source=f"{path}: "))
+        return _read(*sources.parquet_log(path), states, actions, labels, f"{path}: ")
 
     @classmethod
     def from_minari(cls, dataset: Any, *, states: int | None = None, actions: int | None = None) -> "Transitions":
-        """Read a Minari dataset (or the name of one on this machine) with Discrete observations and actions."""
-        return cls._from_pieces(sources.minari_pieces(dataset), Encoder(states, actions, False))
+        """Read a Minari dataset (or the name of one on this machine) with Discrete actions."""
+        return _read(*sources.minari_log(dataset), states, actions, False, "")
 
     @classmethod
     def from_file(
@@ -141,7 +138,7 @@ class Transitions:
         labels: bool | None = None,
     ) -> "Transitions":
         """Read a CSV or Parquet file, by the ending of its name, or the Minari dataset `minari:NAME`."""
-        return cls._from_pieces(sources.pieces(path), Encoder(states, actions, labels, source=f"{path}: "))
+        return _read(*sources.open_log(path), states, actions, labels, f"{path}: ")
 
     @classmethod
     def _from_pieces(cls, pieces: Iterable[pd.DataFrame], encoder: Encoder) -> "Transitions":
@@ -156,10 +153,8 @@ class Transitions:
 
     @functools.cached_property
     def _statistics(self) -> LogStatistics:
-        encoder = Encoder(self.state_labels or self.states, self.action_labels or self.actions)
-        encoder.rows = len(self)
         columns = Columns(self.state, self.action, self.reward, self.next_state, self.terminated, self.first)
-        return LogStatistics.from_columns([columns], encoder)
+        return LogStatistics.from_rows(columns, self.states, self.actions, self.state_labels, self.action_labels)
 
     def statistics(self) -> LogStatistics:
         """What a tabular belief learns from the log: counts and reward moments."""
@@ -176,3 +171,17 @@ class Transitions:
     def start_distribution(self) -> Float[np.ndarray, "S"]:
         """Observed frequency of each state at the beginning of an episode."""
         return self._statistics.start_distribution()
+
+
+def _read(
+    pieces, columns: Iterable[Any], states: Sizes, actions: Sizes, labels: bool | None, source: str
+) -> Transitions:
+    """Validate pieces of a table with these columns, of whichever kind they are."""
+    from bellief.offline import feature_log
+    from bellief.offline.feature_columns import feature_names
+
+    names = feature_names(columns, source)
+    if names:
+        encoder = feature_log.FeatureEncoder(names, actions, labels, source, states)
+        return feature_log.FeatureTransitions._from_pieces(pieces, encoder)
+    return Transitions._from_pieces(pieces, Encoder(states, actions, labels, source))

@@ -12,6 +12,7 @@ from bellief.beliefs import dirichlet, normal_gamma, outcomes, tabular
 from bellief.induction import monte_carlo
 from bellief.offline.checks import check_numbers
 from bellief.offline.dense import DenseProblem
+from bellief.offline.labels import Labels
 from bellief.offline.problem import prepare
 from bellief.offline.statistics import LogStatistics
 from bellief.offline.transitions import Transitions
@@ -29,6 +30,7 @@ class VarianceSplit(NamedTuple):
     aleatoric: Float[np.ndarray, "S"]
     start_epistemic: float
     start_aleatoric: float
+    state_labels: Labels = None
 
     @property
     def total(self) -> Float[np.ndarray, "S"]:
@@ -46,11 +48,12 @@ class VarianceSplit(NamedTuple):
         def number(value):
             return float(value) if np.isfinite(value) else None
 
+        names = self.state_labels or range(len(self.epistemic))
         return {
             "start": {"epistemic": number(self.start_epistemic), "aleatoric": number(self.start_aleatoric)},
             "per_state": [
                 {"state": state, "epistemic": number(one), "aleatoric": number(other)}
-                for state, (one, other) in enumerate(zip(self.epistemic, self.aleatoric, strict=True))
+                for state, one, other in zip(names, self.epistemic, self.aleatoric, strict=True)
             ],
         }
 
@@ -84,6 +87,7 @@ def variance_split(
     discount: float = 0.99,
     *,
     prior: "str | tabular.Prior" = "logged",
+    reward_scale: float | str | None = None,
     start: Any = None,
     terminates: bool | None = None,
     draws: int = 500,
@@ -96,7 +100,9 @@ def variance_split(
     over first states within an MDP, so differences between first states count as luck.
     """
     check_numbers(discount, 0.5, seed, draws=draws)
-    ready = prepare(data, discount, prior=prior, start=start, terminates=terminates, belief="dense")
+    ready = prepare(
+        data, discount, prior=prior, reward_scale=reward_scale, start=start, terminates=terminates, belief="dense"
+    )
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
         problem = DenseProblem(ready, policy)
         values, variances = (
@@ -112,6 +118,7 @@ def variance_split(
         aleatoric=np.where(exists, variances.mean(0), np.nan),
         start_epistemic=float(means.var(ddof=1)) if known else float("nan"),
         start_aleatoric=float(within.mean()) if known else float("nan"),
+        state_labels=ready.log.state_labels,
     )
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from bellief.beliefs.sparse import reward_parameters
 from bellief.beliefs.tabular import Prior
 from bellief.offline.problem import Problem
 
@@ -57,12 +58,8 @@ def draw(generator: np.random.Generator, prior: Prior, counts: Counts, number: i
 
 def _by_pair(generator, prior: Prior, counts: Counts, rows) -> tuple[np.ndarray, np.ndarray]:
     """Mean reward and spread of a single one, as in `beliefs.normal_gamma`."""
-    strength = prior.reward_strength + counts.visits
-    gap = counts.mean - prior.reward_mean
-    shape = prior.reward_shape + counts.visits / 2
-    rate = prior.reward_rate + counts.squares / 2 + prior.reward_strength * counts.visits * gap**2 / (2 * strength)
+    centre, strength, shape, rate = reward_parameters(prior, counts.visits, counts.mean, counts.squares)
     precision = generator.standard_gamma(shape, size=(len(rows), *shape.shape)) / rate
-    centre = prior.reward_mean + gap * counts.visits / strength
     reward = centre + generator.standard_normal(precision.shape) / np.sqrt(strength * precision)
     return reward, 1 / np.sqrt(precision)
 
