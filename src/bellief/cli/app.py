@@ -78,6 +78,9 @@ def run(
             help="Steps after which a reward counts half in the smoothed curves.",
         ),
     ] = 1000.0,
+    longest_gap: Annotated[
+        int | None, count("--longest-gap", "Plan at least every so many steps; without it, at the agent's own.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Save curves, plans, policies and a picture in a new folder.")
     ] = None,
@@ -109,6 +112,7 @@ def run(
             table=table,
             bins=bins,
             half_life=half_life,
+            longest_gap=longest_gap,
             progress=report,
         )
     try:

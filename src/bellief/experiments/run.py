@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bellief.agents.schedule import update_steps
+from bellief.agents.schedule import steps_of
 from bellief.envs import Environment, make
 from bellief.envs.box import BoxEnvironment
 from bellief.errors import UserError
@@ -40,6 +40,7 @@ def run(
     width: int | None = None,
     device: str = "auto",
     readings: tuple[int, ...] = (),
+    longest_gap: int | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> RunResult:
     """Let an agent learn in an environment, `runs` times independently.
@@ -62,6 +63,8 @@ def run(
         device: `cpu`; `gpu`, where agents plan on the GPU while environments with a known model step on the host; or
             `auto`, a GPU where JAX has one. Results of two devices differ in rounding.
         readings: steps at which to read the curves, besides the usual ones.
+        longest_gap: plan at least every so many steps. The paper's updates come ever more rarely; where an agent can
+            repeat itself without moving, at a wall or by a refused pick-up, it learns one thing an update.
         progress: called with the finished fraction from time to time.
     """
     if not 1 <= steps < 2**31:
@@ -72,6 +75,8 @@ def run(
         raise UserError(f"half_life must be positive, not {half_life}.")
     if width is not None and width < 1:
         raise UserError(f"width must be at least 1, not {width}.")
+    if longest_gap is not None and longest_gap < 1:
+        raise UserError(f"longest_gap must be at least 1, not {longest_gap}.")
     if not 0 <= seed < 2**32:
         raise UserError(f"seed must lie between 0 and {2**32 - 1}, not {seed}.")
     entry = find(AGENTS, "agent", agent)
@@ -79,14 +84,14 @@ def run(
     box = None if table or bins is not None else open_box(env, env_settings or {})
     if box is not None:
         return run_box(
-            box, entry, steps, runs, seed, settings or {}, half_life, width, readings, progress, device=device
+            box, entry, steps, runs, seed, settings or {}, half_life, width, readings, progress, 0, device, longest_gap
         )
     world = open_world(env, env_settings or {}, table, bins)
     module = entry.load_for(DISCRETE, world.name)
     config = inform(module, build_config(module.Config, agent, settings or {}), agent, world)
     began = time.perf_counter()
     reading = sorted({*reading_steps(steps), *(step for step in readings if 0 < step <= steps)})
-    plans = getattr(module, "plan_steps", update_steps)(steps)
+    plans = steps_of(module, steps, longest_gap)
     places = find_places(device, width)
 
     def events(numbers: range) -> Generator[Any]:

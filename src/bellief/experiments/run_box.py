@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from bellief.agents.schedule import update_steps
+from bellief.agents.schedule import steps_of
 from bellief.envs import Environment, make_any
 from bellief.envs.box import BoxEnvironment
 from bellief.errors import UserError
@@ -228,6 +228,7 @@ def run_box(
     progress: Callable[[float], None] | None,
     first_run: int = 0,
     device: str = "auto",
+    longest_gap: int | None = None,
 ) -> BoxRunResult:
     """Let an agent learn, `runs` times independently; arguments as those of `bellief.run`, which checks them.
 
@@ -237,7 +238,7 @@ def run_box(
     config = build_config(module.Config, entry.name, settings)
     began = time.perf_counter()
     reading = sorted({*reading_steps(steps), *(step for step in readings if 0 < step <= steps)})
-    plans = getattr(module, "plan_steps", update_steps)(steps)
+    plans = steps_of(module, steps, longest_gap)
     # Of real environments the last chunk is not padded: stepping them is what takes the time.
     ends = range(first_run, first_run + runs, width)
     chunks = [range(first, min(first + width, first_run + runs) if world.real else first + width) for first in ends]

@@ -13,7 +13,7 @@ import math
 from typing import Any, NamedTuple
 
 from bellief.agents.files import encode_config
-from bellief.agents.schedule import update_steps
+from bellief.agents.schedule import steps_of
 from bellief.envs import make_any
 from bellief.errors import UserError
 from bellief.experiments.loop import CHUNK_WIDTH
@@ -88,7 +88,7 @@ def agent_module(identity: dict[str, Any]) -> Any:
 
 def plan_steps(identity: dict[str, Any]) -> list[int]:
     """The steps at which the agent of a cell plans."""
-    return getattr(agent_module(identity), "plan_steps", update_steps)(identity["steps"])
+    return steps_of(agent_module(identity), identity["steps"])
 
 
 def expand(spec: Spec, check: bool = True) -> list[Setup]:
