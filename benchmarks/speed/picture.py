@@ -26,7 +26,7 @@ def draw(results, path):
     axes.set_yticks(range(len(rows)), [row[0] for row in rows])
     axes.axvline(1, color="0.4", lw=1)
     axes.set_xscale("log")
-    axes.set_xlabel("time of the other / time of Bellief (median and range; right of the line: Bellief is faster)")
+    axes.set_xlabel("time of the other / time of Bellief: median and range")
     axes.grid(axis="x", alpha=0.3)
     figure.savefig(path, dpi=150)
     plt.close(figure)

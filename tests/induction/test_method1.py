@@ -185,7 +185,7 @@ def test_values_are_drawn_again_before_sigma_is_doubled(key):
     reach = np.sqrt(2 * 708.0)
     spread = reach / stats.norm.ppf(0.75)
     keys = jax.random.split(key, 200)
-    one = functools.partial(method1.draw, settings=ONE, progress=far_away([0.0, 0.0], 1.0, spread))
+    one = functools.partial(draw_once, settings=ONE, progress=far_away([0.0, 0.0], 1.0, spread))
     values, _, progress, diagnostics = jax.jit(jax.vmap(one))(keys)
     values, sigma = np.abs(np.asarray(values)[:, 0, 0]), np.asarray(progress.sigma)
     resamples, doublings = np.asarray(diagnostics.resamples), np.asarray(diagnostics.doublings)
