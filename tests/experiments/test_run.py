@@ -161,7 +161,7 @@ def test_an_error_stops_every_chunk(monkeypatch):
             yield loop.Plan(step, bbi.Info(*(np.zeros(10) for _ in bbi.Info._fields)))
 
     monkeypatch.setattr(loop, "run_chunk", events)
-    monkeypatch.setattr(chunks_module, "workers", lambda chunks: 2)
+    monkeypatch.setattr(chunks_module, "workers", lambda chunks, places: 2)
     with pytest.raises(KeyboardInterrupt):
         learn(runs=20)
     assert len(ticks) < 5_000

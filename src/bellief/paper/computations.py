@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bellief.files import write_whole
+from bellief.files import DamagedArchive, read_archive, write_whole
 from bellief.paper.tasks import SCALES, SEED
 
 GENERATION = 1
@@ -197,12 +197,13 @@ def compute(name: str, scale: str, path: Path, reuse: list[Path], tell: Callable
     arrays: dict[str, np.ndarray] = {}
     for label, part in computation.parts(settings):
         file = path.with_name(f"{path.stem}-{key}-{label.replace(' ', '_')}.npz")
-        if not file.exists():
+        found = _read(file)
+        if found is None:
             tell(f"{computation.title}: {label}")
-            write_whole(file, _pack(part()))
+            found = part()
+            write_whole(file, _pack(found))
         files.append(file)
-        with np.load(file, allow_pickle=False) as found:
-            arrays |= {one: found[one] for one in found.files}
+        arrays |= found
     told = {"key": key, "settings": json.dumps(settings), "day": datetime.now(UTC).date().isoformat()}
     write_whole(path, _pack({**arrays, **{name: np.array(text) for name, text in told.items()}}))
     for file in files:
@@ -224,10 +225,16 @@ def adopt(name: str, scale: str, path: Path, reuse: list[Path]) -> bool:
 
 
 def _key_in(path: Path) -> str | None:
-    if not path.exists():
+    found = _read(path) or {}
+    return str(found["key"]) if "key" in found else None
+
+
+def _read(path: Path) -> dict[str, np.ndarray] | None:
+    """What a file holds; nothing where there is none or it is damaged, and then it is computed again."""
+    try:
+        return read_archive(path.read_bytes())
+    except (FileNotFoundError, DamagedArchive):
         return None
-    with np.load(path, allow_pickle=False) as found:
-        return str(found["key"]) if "key" in found.files else None
 
 
 def _pack(arrays: dict[str, np.ndarray]) -> bytes:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from bellief.files import DamagedArchive, read_archive
 from bellief.paper.tasks import TASKS, Size
 
 if TYPE_CHECKING:
@@ -156,5 +157,7 @@ class Folder:
         path = self.computation(name)
         if not path.exists():
             raise Missing(f"{name} was not computed")
-        with np.load(path, allow_pickle=False) as arrays:
-            return {key: arrays[key] for key in arrays.files}
+        try:
+            return read_archive(path.read_bytes())
+        except DamagedArchive as error:
+            raise Missing(f"{path} is damaged ({error}); without --draw-only it is computed again") from error
