@@ -25,7 +25,7 @@ SMALLER = {
     r"steps=500, runs=6": "steps=60, runs=2",
     r"--steps 500 --runs 6": "--steps 60 --runs 2",
     r"--agent bbi *#": "--agent bbi --steps 40 --runs 1 #",
-    r"--states 20 --transitions 400": "--states 3 --transitions 50 --worlds 40",
+    r"--states 20 --transitions 400": "--states 3 --transitions 50 --simulations 40",
     r"horizon: \[50, 100\]": "horizon: [5]",
     r"bss, steps: 1000": "bss, steps: 5",
     r"steps=300, runs=1": "steps=20, runs=1",
