@@ -113,7 +113,9 @@ def test_examples_run(page, tmp_path, monkeypatch, capsys):
     for number, block in enumerate(blocks(page, "yaml")):
         (tmp_path / ("sweep.yaml" if number == 0 else f"other{number}.yaml")).write_text(smaller(block))
     if not (tmp_path / "sweep.yaml").exists():
-        (tmp_path / "sweep.yaml").write_text("name: chains\nsteps: 20\nruns: 1\nenvironments: [nchain]\nagents: [psrl]\n")
+        (tmp_path / "sweep.yaml").write_text(
+            "name: chains\nsteps: 20\nruns: 1\nenvironments: [nchain]\nagents: [psrl]\n"
+        )
     for arguments in commands(page):
         if not any(part in " ".join(arguments) for part in LEFT_OUT):
             assert main(arguments) == 0, (arguments, capsys.readouterr().err)
