@@ -8,6 +8,7 @@ from scipy import stats
 
 from bellief.errors import UserError
 from bellief.offline import FeatureSettings, FeatureTransitions, LogStatistics, Transitions, compare, evaluate
+from bellief.offline import features as features_module
 from bellief.offline.feature_calibration import certify_features
 from bellief.offline.feature_policies import read_feature_policy
 from bellief.offline.features import evaluate_features
@@ -205,3 +206,10 @@ def test_calibration():
         # False failures: 1e-4 for the four together.
         assert stats.binomtest(round(200 * share), 200, level).pvalue > 2.5e-5, level
     assert found.calibrated
+
+
+def test_intervals_that_are_known_to_be_narrow_come_with_a_warning():
+    assert features_module._coverage_warning(2, 100) == []
+    (sentence,) = features_module._coverage_warning(4, 500)
+    assert "68%" in sentence
+    assert sentence.endswith("bellief certify --features 4 --transitions 500.")
