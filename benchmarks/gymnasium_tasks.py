@@ -27,10 +27,10 @@ AGENTS = {
     "q-learning": ("q-learning", {}),
 }
 TAXI = (
-    "On Taxi, PSRL on the paper's schedule has learned next to nothing after 60,000 steps. A refused pick-up leaves "
-    "the taxi where it is; a policy that tries one repeats it until the next update, some 300 steps later, so an "
-    "update teaches about one of 3,000 pairs. `longest_gap` (`bellief run --longest-gap 20`) makes agents plan more "
-    "often; on Taxi it has not been measured yet. Empty cells were not computed."
+    "On Taxi, PSRL on the paper's schedule has learned next to nothing after 60,000 steps. Our reading: a refused "
+    "pick-up leaves the taxi where it is; a policy that tries one repeats it until the next update, some 300 steps "
+    "later, so an update teaches about one of 3,000 pairs. `longest_gap` (`bellief run --longest-gap 20`) makes agents "
+    "plan more often; on Taxi it has not been measured yet. Empty cells were not computed."
 )
 # Where there is no time limit an optimal episode is over long before this.
 LONG = 500

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from bellief.cli import show
-from bellief.cli.sweeps import Address, EngineName, Every, Workers, check_engine, compute_sweep
+from bellief.cli.options import Json
+from bellief.cli.sweeps import Address, EngineName, Every, Quiet, Workers, check_engine, compute_sweep
 from bellief.errors import UserError
 
 
@@ -55,8 +56,8 @@ def paper(
     address: Address = None,
     workers: Workers = None,
     every: Every = 30.0,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say only what goes wrong.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Compute the paper's figures and tables again, and say what was reproduced."""
     check_engine(engine, address)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from bellief.plots.style import to_bytes
 
 if TYPE_CHECKING:
+    from jinja2 import Template
     from matplotlib.figure import Figure
 
 
@@ -62,8 +63,8 @@ def embed(figure: "Figure") -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(to_bytes(figure, "svg", transparent=True)).decode()
 
 
-def render(page: Page, template: str = "demo.html") -> str:
-    """The page as one HTML document."""
+def get_template(name: str) -> "Template":
+    """A template that escapes everything and refuses names it does not know."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -73,4 +74,9 @@ def render(page: Page, template: str = "demo.html") -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template(template).render(page=page)
+    return environment.get_template(name)
+
+
+def render(page: Page, template: str = "demo.html") -> str:
+    """The page as one HTML document."""
+    return get_template(template).render(page=page)

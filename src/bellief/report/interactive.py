@@ -18,6 +18,7 @@ from typing import Any
 
 from bellief.plots.style import COLOURS
 from bellief.report import document as said
+from bellief.report.build import get_template
 from bellief.report.document import Chart, Document, Picture, Section, Table
 
 # The signs of verdicts: class and a character, so that nothing is told by colour alone.
@@ -36,20 +37,12 @@ TABLE_ROWS = 15
 
 def render(document: Document) -> str:
     """The page."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    environment = Environment(
-        loader=PackageLoader("bellief.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     css, script = (_asset(f"interactive.{kind}") for kind in ("css", "js"))
     ids = _ids([section.anchor for section in document.sections])
     looks = _looks(document)
-    page = environment.get_template("interactive.html").render(
+    page = get_template("interactive.html").render(
         document=document,
         policy=_policy(css, script),
         css=Markup(css),
