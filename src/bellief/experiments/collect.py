@@ -65,13 +65,13 @@ class Collector:
 
     def plan_frame(self) -> pd.DataFrame:
         """One row per kept plan and run: lane, step, and what the agent reported."""
-        frames = []
-        for step, columns in self.plans:
-            frame = pd.DataFrame(columns)
-            frame.insert(0, "step", step)
-            frame.insert(0, "lane", np.arange(len(frame)))
-            frames.append(frame)
-        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({"lane": [], "step": []}, dtype=int)
+        if not self.plans:
+            return pd.DataFrame({"lane": [], "step": []}, dtype=int)
+        # One frame from whole columns: a frame for each plan would take longer than the plans themselves.
+        lanes = [np.arange(len(next(iter(columns.values()), ()))) for _, columns in self.plans]
+        steps = [np.full(len(lane), step) for lane, (step, _) in zip(lanes, self.plans, strict=True)]
+        told = {name: np.concatenate([columns[name] for _, columns in self.plans]) for name in self.plans[0][1]}
+        return pd.DataFrame({"lane": np.concatenate(lanes), "step": np.concatenate(steps), **told})
 
     def episode_frame(self) -> pd.DataFrame:
         """One row per finished episode, by lane."""

@@ -54,8 +54,17 @@ def put(tree: Any, mesh: Mesh, split: bool = True) -> Any:
 
 def over_runs(function: Any, mesh: Mesh | None) -> Any:
     """`vmap` over runs; on several devices each takes its own runs and waits for no other."""
-    mapped = jax.vmap(function)
+    return split_runs(jax.vmap(function), mesh)
+
+
+def one_by_one(function: Any) -> Any:
+    """One run after the other, in one compiled loop."""
+    return lambda *arguments: jax.lax.map(lambda own: function(*own), arguments)
+
+
+def split_runs(function: Any, mesh: Mesh | None) -> Any:
+    """A function of many runs, applied on each device to its own."""
     if mesh is None or mesh.size == 1:
-        return mapped
+        return function
     spec = PartitionSpec(RUNS)
-    return jax.shard_map(mapped, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
+    return jax.shard_map(function, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)

@@ -7,7 +7,7 @@ there are. The host drives segments (step many, then plan once or take a reading
 
 import functools
 import zlib
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -19,15 +19,21 @@ from jaxtyping import Array, Float, Int, Key
 
 from bellief.experiments import devices
 from bellief.experiments.devices import Places
+from bellief.experiments.drive import TOGETHER, Plan, Reading, Snapshot, Survival, drive, drive_together
 from bellief.mdp.tabular import Outcomes
 from bellief.types import Spaces, Transition
 
 # Batched linear algebra rounds differently at different batch widths; one width for all makes runs reproducible.
 CHUNK_WIDTH = 10
 
+__all__ = ["Plan", "Reading", "Run", "RunKeys", "Snapshot", "Survival", "Tables", "drive", "run_chunk"]
+
 # Random numbers of the environment are drawn for this many steps at once; block b serves steps b * BLOCK onwards,
 # wherever segments begin and end.
 BLOCK = 256
+
+# Bytes from which on runs step side by side.
+LARGE_RUN = 2**18
 
 
 class Tables(NamedTuple):
@@ -50,43 +56,6 @@ class Run(NamedTuple):
     observation: Int[Array, ""]
     age: Int[Array, ""]
     recent: Float[Array, ""]
-
-
-class Reading(NamedTuple):
-    """What a run has earned up to a step: total since the start, and the reward smoothed with the given half-life."""
-
-    step: int
-    total: Float[np.ndarray, "runs"]
-    smoothed: Float[np.ndarray, "runs"]
-
-
-class Survival(NamedTuple):
-    """Episodes of every run up to a step: how many over, how many ended, total length, smoothed length of the last."""
-
-    step: int
-    episodes: Int[np.ndarray, "runs"]
-    falls: Int[np.ndarray, "runs"]
-    length: Float[np.ndarray, "runs"]
-    smoothed: Float[np.ndarray, "runs"]
-
-
-class Plan(NamedTuple):
-    """What an agent reported of one planning step."""
-
-    step: int
-    info: Any
-
-
-class Snapshot(NamedTuple):
-    """Where a chunk stands once everything due after `event` steps is done: enough to go on from, bit for bit.
-
-    `runs` lives on the device, and the next segment takes its arrays over: whoever wants to keep them copies them
-    before asking for more. `host` is what the loop keeps in ordinary memory.
-    """
-
-    event: int
-    runs: Any
-    host: dict[str, np.ndarray]
 
 
 def make_tables(outcomes: Outcomes, time_limit: int | None = None, dtype: jnp.dtype = jnp.float32) -> Tables:
@@ -170,11 +139,14 @@ def _plan(keys, step, states, *, agent: ModuleType, config, spaces: Spaces, mesh
     """
 
     def one_run(key, state):
-        plan_key = jax.random.fold_in(jax.random.fold_in(key.agent, PLAN_STREAM), step)
-        planned, info = agent.plan(plan_key, config, spaces, state)
+        planned, info = _plan_one(key, step, state, agent, config, spaces)
         return jax.tree.map(lambda new, old: None if new is old else new, planned, state), info
 
     return devices.over_runs(one_run, mesh)(keys, states)
+
+
+def _plan_one(key: RunKeys, step, state, agent: ModuleType, config, spaces: Spaces):
+    return agent.plan(jax.random.fold_in(jax.random.fold_in(key.agent, PLAN_STREAM), step), config, spaces, state)
 
 
 def plan_states(keys, step: int, states: Any, places: Places, **static: Any) -> tuple[Any, Any]:
@@ -190,10 +162,7 @@ def plan_states(keys, step: int, states: Any, places: Places, **static: Any) -> 
     return kept, info
 
 
-@functools.partial(jax.jit, static_argnames=("agent", "config", "mesh"), donate_argnames=("runs",))
-def _advance(
-    keys, tables: Tables, first, last, rate, runs: Run, *, agent: ModuleType, config, mesh: Mesh | None = None
-):
+def _advance_all(keys, tables: Tables, first, last, rate, runs: Run, agent: ModuleType, config):
     """Steps first, ..., last - 1 of every run; returns the runs and the reward each earned in between, as a float32 sum
     and what rounding has added to it (Kahan's summation): segments may be long.
     """
@@ -228,7 +197,72 @@ def _advance(
         carry = (run, (nothing, nothing))
         return jax.lax.fori_loop(first // BLOCK, (last + BLOCK - 1) // BLOCK, one_block, carry)
 
-    return devices.over_runs(one_run, mesh)(keys, runs)
+    # One run after the other becomes one loop of plain code, side by side a series of small calls; but each run is then
+    # taken out of the stack and put back, which costs more where it is large.
+    size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(runs)) // runs.age.shape[0]
+    return (devices.one_by_one(one_run) if size <= LARGE_RUN else jax.vmap(one_run))(keys, runs)
+
+
+@functools.partial(jax.jit, static_argnames=("agent", "config", "mesh"), donate_argnames=("runs",))
+def _advance(
+    keys, tables: Tables, first, last, rate, runs: Run, *, agent: ModuleType, config, mesh: Mesh | None = None
+):
+    """One segment, where planning is done elsewhere."""
+
+    def several(keys, runs):
+        return _advance_all(keys, tables, first, last, rate, runs, agent, config)
+
+    return devices.split_runs(several, mesh)(keys, runs)
+
+
+@functools.partial(jax.jit, static_argnames=("agent", "config", "spaces", "mesh"), donate_argnames=("runs",))
+def _course(
+    keys,
+    tables: Tables,
+    first,
+    ends,
+    plans,
+    count,
+    rate,
+    runs: Run,
+    *,
+    agent: ModuleType,
+    config,
+    spaces: Spaces,
+    mesh: Mesh | None = None,
+):
+    """Several segments: for each of the first `count` of `ends` the steps up to it, then a plan where `plans` says so.
+
+    Returns the runs and, with a row for each segment, what `_advance` says of it, the smoothed rewards' numerators, and
+    what the agents reported.
+    """
+
+    def several(keys, runs):
+        def plan(step, states):
+            planned, info = jax.vmap(lambda key, state: _plan_one(key, step, state, agent, config, spaces))(
+                keys, states
+            )
+            return jax.tree.map(lambda new, old: new.astype(old.dtype), planned, states), info
+
+        def segment(number, carry):
+            runs, log = carry
+            begin = jnp.where(number == 0, first, ends[number - 1])
+            runs, sums = _advance_all(keys, tables, begin, ends[number], rate, runs, agent, config)
+            states, info = jax.lax.cond(
+                plans[number],
+                lambda states: plan(ends[number] + 1, states),
+                lambda states: (states, silence),
+                runs.agent,
+            )
+            log = jax.tree.map(lambda rows, row: rows.at[:, number].set(row), log, (sums, runs.recent, info))
+            return runs._replace(agent=states), log
+
+        silence = jax.tree.map(jnp.zeros_like, jax.eval_shape(plan, first, runs.agent)[1])
+        rows = ((runs.recent, runs.recent), runs.recent, silence)
+        log = jax.tree.map(lambda row: jnp.zeros((row.shape[0], ends.shape[0], *row.shape[1:]), row.dtype), rows)
+        return jax.lax.fori_loop(0, count, segment, (runs, log))
+
+    return devices.split_runs(several, mesh)(keys, runs)
 
 
 def run_chunk(
@@ -242,10 +276,12 @@ def run_chunk(
     half_life: float,
     resume: Snapshot | None = None,
     places: Places | None = None,
+    together: int = TOGETHER,
 ) -> Generator[Any]:
     """Drive one chunk to the last reading step, yielding a `Plan` after each plan, a `Reading` at each reading step,
-    a `Snapshot` after these, and the final `Run` at the end. Steps are counted from 1; a plan at step t precedes the
-    t-th action. With `resume`, what comes after that snapshot. `places` are those of the device `auto` if not given.
+    a `Snapshot` now and then after these, and the final `Run` at the end. Steps are counted from 1; a plan at step t
+    precedes the t-th action. With `resume`, what comes after that snapshot. `places` are those of the device `auto` if
+    not given. Up to `together` events, plans or readings, come between two snapshots.
     """
     places = places or devices.find_places("auto", len(keys.agent))
     plan_keys, keys = devices.put(keys, places.plan), devices.put(keys, places.step)
@@ -258,20 +294,35 @@ def run_chunk(
         first = _begin(keys, tables, agent=agent, config=config, spaces=spaces, mesh=places.step)
         return first, {"total": np.zeros(len(keys.agent))}
 
+    static = {"agent": agent, "config": config, "spaces": spaces}
+
+    def sums(earned, excess):
+        return {"total": np.asarray(earned, np.float64) - np.asarray(excess, np.float64)}
+
+    def read(step, recent, host):
+        yield Reading(step, host["total"], unbiased(recent, rate, step))
+
+    if places.plan == places.step:
+
+        def course(first, ends, plans, count, runs):
+            runs, told = _course(keys, tables, first, ends, plans, count, rate, runs, mesh=places.step, **static)
+            (added, recent, info) = jax.device_get(told)
+            return runs, (sums(*added), recent, info)
+
+        return drive_together(begin, course, read, plan_steps, reading_steps, resume, together)
+
     def advance(first, last, runs):
-        static = {"agent": agent, "config": config, "mesh": places.step}
-        runs, (earned, excess) = _advance(keys, tables, first, last, rate, runs, **static)
-        return runs, {"total": np.asarray(earned, np.float64) - np.asarray(excess, np.float64)}
+        runs, added = _advance(keys, tables, first, last, rate, runs, agent=agent, config=config, mesh=places.step)
+        return runs, sums(*added)
 
     def plan(step, runs):
-        static = {"agent": agent, "config": config, "spaces": spaces}
         states, info = plan_states(plan_keys, step, runs.agent, places, **static)
         return runs._replace(agent=states), info
 
-    def read(step, runs, host):
-        yield Reading(step, host["total"], unbiased(runs.recent, rate, step))
+    def read_runs(step, runs, host):
+        return read(step, runs.recent, host)
 
-    return drive(begin, advance, plan, read, plan_steps, reading_steps, resume)
+    return drive(begin, advance, plan, read_runs, plan_steps, reading_steps, resume)
 
 
 def smoothing_rate(half_life: float) -> np.float32:
@@ -285,46 +336,6 @@ def smoothing_rate(half_life: float) -> np.float32:
 def unbiased(recent: Array, rate: np.float32, step: int) -> Float[np.ndarray, "runs"]:
     """The smoothed reward from its numerator."""
     return np.asarray(recent, dtype=np.float64) / (1 - (1 - float(rate)) ** step)
-
-
-def drive(
-    begin: Callable[[], tuple[Any, dict[str, np.ndarray]]],
-    advance: Callable[..., tuple[Any, dict[str, Any]]],
-    plan: Callable[..., tuple[Any, Any]],
-    read: Callable[..., Iterable[Any]],
-    plan_steps: list[int],
-    reading_steps: list[int],
-    resume: Snapshot | None,
-) -> Generator[Any]:
-    """The order of things in a chunk, whatever its states are: advance to the next event, read, plan.
-
-    Args:
-        begin: the first runs, and the sums that the host keeps, all zero.
-        advance: the runs after steps first, ..., last - 1, and what these add to the sums.
-        plan: the runs after planning, and what the agent reported.
-        read: the events of a reading.
-        plan_steps: steps before whose action the agent plans.
-        reading_steps: steps after which the curves are read.
-        resume: only what comes after this snapshot is yielded.
-    """
-    resume = Snapshot(-1, *begin()) if resume is None else resume
-    runs, host, done = resume.runs, resume.host, max(resume.event, 0)
-    plans, readings = set(plan_steps), set(reading_steps)
-    for event in sorted({step - 1 for step in plans} | readings):
-        if event <= resume.event:
-            continue
-        if event > done:
-            runs, earned = advance(np.int32(done), np.int32(event), runs)
-            # A segment at a time, added up here in float64.
-            host = {name: sums + np.asarray(earned[name], dtype=sums.dtype) for name, sums in host.items()}
-            done = event
-        if event in readings:
-            yield from read(event, runs, host)
-        if event + 1 in plans and event < max(readings):
-            runs, info = plan(np.int32(event + 1), runs)
-            yield Plan(event + 1, info)
-        yield Snapshot(event, runs, host)
-    yield runs
 
 
 def run_shapes(keys: RunKeys, tables: Tables, agent: ModuleType, config: Any, spaces: Spaces) -> Run:

@@ -63,7 +63,8 @@ def bayes_bounds(rule: str, steps: int, runs: int, mdps: int) -> dict[str, np.nd
         keys = chunk_keys(SEED, "nchain", "bbi", numbers)
         rows = []
         with jax.default_matmul_precision("highest"):
-            for event in world.run_chunk(keys, numbers, SEED, bbi, config, update_steps(steps), [steps], 1000.0):
+            given = (keys, numbers, SEED, bbi, config, update_steps(steps), [steps], 1000.0)
+            for event in world.run_chunk(*given, together=1):
                 if isinstance(event, Snapshot) and event.event + 1 in looks:
                     draws = jax.vmap(lambda key, at=event.event: jax.random.fold_in(key, 2**30 + at))(keys.agent)
                     rows.append(np.asarray(judge(draws, event.runs.agent), np.float64))

@@ -1,0 +1,135 @@
+"""The order of things in a chunk of runs: advance to the next event, read, plan; one event a call, or several."""
+
+import time
+from collections.abc import Callable, Generator, Iterable
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float, Int
+
+# The most events that one call of a compiled program works through.
+TOGETHER = 64
+# Seconds after which a caller should hear something and may stop: calls that take longer get fewer events.
+PATIENCE = 0.1
+
+
+class Reading(NamedTuple):
+    """What a run has earned up to a step: total since the start, and the reward smoothed with the given half-life."""
+
+    step: int
+    total: Float[np.ndarray, "runs"]
+    smoothed: Float[np.ndarray, "runs"]
+
+
+class Survival(NamedTuple):
+    """Episodes of every run up to a step: how many over, how many ended, total length, smoothed length of the last."""
+
+    step: int
+    episodes: Int[np.ndarray, "runs"]
+    falls: Int[np.ndarray, "runs"]
+    length: Float[np.ndarray, "runs"]
+    smoothed: Float[np.ndarray, "runs"]
+
+
+class Plan(NamedTuple):
+    """What an agent reported of one planning step."""
+
+    step: int
+    info: Any
+
+
+class Snapshot(NamedTuple):
+    """Where a chunk stands once everything due after `event` steps is done: enough to go on from, bit for bit. There is
+    one after every call of a compiled program, which may have worked through several events.
+
+    `runs` lives on the device, and the next segment takes its arrays over: whoever wants to keep them copies them
+    before asking for more. `host` is what the loop keeps in ordinary memory.
+    """
+
+    event: int
+    runs: Any
+    host: dict[str, np.ndarray]
+
+
+def drive(
+    begin: Callable[[], tuple[Any, dict[str, np.ndarray]]],
+    advance: Callable[..., tuple[Any, dict[str, Any]]],
+    plan: Callable[..., tuple[Any, Any]],
+    read: Callable[..., Iterable[Any]],
+    plan_steps: list[int],
+    reading_steps: list[int],
+    resume: Snapshot | None,
+) -> Generator[Any]:
+    """The order of things in a chunk, whatever its states are: advance to the next event, read, plan.
+
+    Args:
+        begin: the first runs, and the sums that the host keeps, all zero.
+        advance: the runs after steps first, ..., last - 1, and what these add to the sums.
+        plan: the runs after planning, and what the agent reported.
+        read: the events of a reading.
+        plan_steps: steps before whose action the agent plans.
+        reading_steps: steps after which the curves are read.
+        resume: only what comes after this snapshot is yielded.
+    """
+    resume = Snapshot(-1, *begin()) if resume is None else resume
+    runs, host, done = resume.runs, resume.host, max(resume.event, 0)
+    plans, readings = set(plan_steps), set(reading_steps)
+    for event in sorted({step - 1 for step in plans} | readings):
+        if event <= resume.event:
+            continue
+        if event > done:
+            runs, earned = advance(np.int32(done), np.int32(event), runs)
+            # A segment at a time, added up here in float64.
+            host = {name: sums + np.asarray(earned[name], dtype=sums.dtype) for name, sums in host.items()}
+            done = event
+        if event in readings:
+            yield from read(event, runs, host)
+        if event + 1 in plans and event < max(readings):
+            runs, info = plan(np.int32(event + 1), runs)
+            yield Plan(event + 1, info)
+        yield Snapshot(event, runs, host)
+    yield runs
+
+
+def drive_together(
+    begin: Callable[[], tuple[Any, dict[str, np.ndarray]]],
+    course: Callable[..., tuple[Any, Any]],
+    read: Callable[..., Iterable[Any]],
+    plan_steps: list[int],
+    reading_steps: list[int],
+    resume: Snapshot | None,
+    together: int = TOGETHER,
+) -> Generator[Any]:
+    """As `drive`, with up to `together` events a call: where segments are short, calling costs more than computing.
+
+    `course` takes the step to begin after, arrays of `together` steps to advance to and of whether to plan there, how
+    many of them count, and the runs. It returns the runs and, with the events along the second axis, what each segment
+    adds to the sums, what is read, and what the agent reported. How many events share a call changes no number.
+    """
+    resume = Snapshot(-1, *begin()) if resume is None else resume
+    runs, host, done = resume.runs, resume.host, max(resume.event, 0)
+    plans, readings = set(plan_steps), set(reading_steps)
+    last = max(readings)
+    events = [event for event in sorted({step - 1 for step in plans} | readings) if event > resume.event]
+    planned = [event + 1 in plans and event < last for event in events]
+    place, count = 0, 1
+    while place < len(events):
+        began = time.perf_counter()
+        count = min(count, together, len(events) - place)
+        now = slice(place, place + count)
+        ends, asked = np.full(together, events[place], np.int32), np.zeros(together, bool)
+        ends[:count], asked[:count] = events[now], planned[now]
+        runs, told = course(np.int32(done), ends, asked, np.int32(count), runs)
+        added, seen, info = told
+        for row, event in enumerate(events[now]):
+            # A segment at a time, added up here in float64.
+            host = {name: sums + np.asarray(added[name][:, row], dtype=sums.dtype) for name, sums in host.items()}
+            if event in readings:
+                yield from read(event, jax.tree.map(lambda rows, row=row: rows[:, row], seen), host)
+            if asked[row]:
+                yield Plan(event + 1, jax.tree.map(lambda rows, row=row: rows[:, row], info))
+        place, done = place + count, events[now][-1]
+        yield Snapshot(done, runs, host)
+        count = 2 * count if time.perf_counter() - began < PATIENCE / 2 else max(1, count // 2)
+    yield runs
