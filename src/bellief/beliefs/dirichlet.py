@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Int, Key
 
+from bellief import draws
 from bellief.beliefs.gamma import sample_log_gamma
 
 # A row's prior is drawn by its jumps up to this total weight; JUMPS of them then miss less than exp(-36) of it.
@@ -74,7 +75,7 @@ def sample(
 def _half_squares(key, prior: float, shape: tuple[int, ...], dtype) -> Float[Array, "*rows O"]:
     """Gamma(1/2) in every column."""
     del prior
-    return jax.random.normal(key, shape, dtype) ** 2 / 2
+    return draws.normal(key, shape, dtype) ** 2 / 2
 
 
 def _jumps(key, prior: float, shape: tuple[int, ...], dtype) -> Float[Array, "*rows O"]:

@@ -5,6 +5,10 @@ is wide. So with a GPU runs live and step on the host, and what an agent has lea
 Runs are split over all devices of a kind, as far as their number divides.
 """
 
+import contextlib
+import os
+import threading
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -15,6 +19,8 @@ from bellief.errors import UserError
 
 DEVICES = ("auto", "cpu", "gpu")
 RUNS = "runs"
+# Stepping fifty small runs is soon done: more threads would only wait for one another.
+MOST_GROUPS = 5
 
 
 class Places(NamedTuple):
@@ -68,3 +74,33 @@ def split_runs(function: Any, mesh: Mesh | None) -> Any:
         return function
     spec = PartitionSpec(RUNS)
     return jax.shard_map(function, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
+
+
+def aside(work: Callable[[], Any]) -> threading.Thread:
+    """Start compiling something while something else compiles; numbers are of this thread's precision there too."""
+    precision = jax.config.jax_default_matmul_precision
+
+    def quietly():
+        with contextlib.suppress(Exception), jax.default_matmul_precision(precision):
+            work()
+
+    thread = threading.Thread(target=quietly, daemon=True)
+    thread.start()
+    return thread
+
+
+def group_count(width: int) -> int:
+    """Groups of runs that step at once on the host, each in a thread of its own, where plans are made elsewhere."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(number for number in range(1, min(MOST_GROUPS, available) + 1) if width % number == 0)
+
+
+def split_groups(tree: Any, count: int) -> list[Any]:
+    """Arrays with a leading axis of runs, cut into equal groups."""
+    size = len(jax.tree.leaves(tree)[0]) // count
+    return [jax.tree.map(lambda leaf, own=own: leaf[own * size : (own + 1) * size], tree) for own in range(count)]
+
+
+def join_groups(groups: list[Any]) -> Any:
+    """The groups in one, in ordinary memory; waits for whoever still computes them."""
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *jax.device_get(groups))

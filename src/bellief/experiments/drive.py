@@ -60,6 +60,8 @@ def drive(
     plan_steps: list[int],
     reading_steps: list[int],
     resume: Snapshot | None,
+    whole: Callable[[Any], Any] = lambda runs: runs,
+    pause: float = 0.0,
 ) -> Generator[Any]:
     """The order of things in a chunk, whatever its states are: advance to the next event, read, plan.
 
@@ -71,10 +73,13 @@ def drive(
         plan_steps: steps before whose action the agent plans.
         reading_steps: steps after which the curves are read.
         resume: only what comes after this snapshot is yielded.
+        whole: the runs as they are passed on, from what `advance` and `plan` work with.
+        pause: seconds between two snapshots, where making the runs whole takes time.
     """
     resume = Snapshot(-1, *begin()) if resume is None else resume
     runs, host, done = resume.runs, resume.host, max(resume.event, 0)
     plans, readings = set(plan_steps), set(reading_steps)
+    told = time.monotonic()
     for event in sorted({step - 1 for step in plans} | readings):
         if event <= resume.event:
             continue
@@ -88,8 +93,10 @@ def drive(
         if event + 1 in plans and event < max(readings):
             runs, info = plan(np.int32(event + 1), runs)
             yield Plan(event + 1, info)
-        yield Snapshot(event, runs, host)
-    yield runs
+        if time.monotonic() - told >= pause:
+            yield Snapshot(event, whole(runs), host)
+            told = time.monotonic()
+    yield whole(runs)
 
 
 def drive_together(

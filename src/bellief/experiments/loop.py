@@ -6,6 +6,7 @@ there are. The host drives segments (step many, then plan once or take a reading
 """
 
 import functools
+import threading
 import zlib
 from collections.abc import Generator
 from types import ModuleType
@@ -17,6 +18,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int, Key
 
+from bellief import draws
 from bellief.experiments import devices
 from bellief.experiments.devices import Places
 from bellief.experiments.drive import TOGETHER, Plan, Reading, Snapshot, Survival, drive, drive_together
@@ -31,6 +33,9 @@ __all__ = ["Plan", "Reading", "Run", "RunKeys", "Snapshot", "Survival", "Tables"
 # Random numbers of the environment are drawn for this many steps at once; block b serves steps b * BLOCK onwards,
 # wherever segments begin and end.
 BLOCK = 256
+
+# Seconds between two snapshots where plans are made on another device: there a snapshot has to be put together.
+SNAPSHOT_PAUSE = 0.5
 
 # Bytes from which on runs step side by side.
 LARGE_RUN = 2**18
@@ -124,7 +129,7 @@ FIRST_STATE = 2**31 - 1
 @functools.partial(jax.jit, static_argnames=("agent", "config", "spaces", "mesh"))
 def _begin(keys, tables: Tables, *, agent: ModuleType, config, spaces: Spaces, mesh: Mesh | None = None) -> Run:
     def one_run(key):
-        uniform = jax.random.uniform(jax.random.fold_in(key.environment, FIRST_STATE), (), tables.start.dtype)
+        uniform = draws.uniform(jax.random.fold_in(key.environment, FIRST_STATE), (), tables.start.dtype)
         observation = jnp.sum(uniform >= tables.start).astype(jnp.int32)
         state = agent.init(jax.random.fold_in(key.agent, INIT_STREAM), config, spaces)
         return Run(state, observation, jnp.array(0, jnp.int32), jnp.zeros((), tables.start.dtype))
@@ -132,8 +137,7 @@ def _begin(keys, tables: Tables, *, agent: ModuleType, config, spaces: Spaces, m
     return devices.over_runs(one_run, mesh)(keys)
 
 
-@functools.partial(jax.jit, static_argnames=("agent", "config", "spaces", "mesh"))
-def _plan(keys, step, states, *, agent: ModuleType, config, spaces: Spaces, mesh: Mesh | None = None):
+def _plan_runs(keys, step, states, agent: ModuleType, config, spaces: Spaces, mesh: Mesh | None = None):
     """What planning changes in the agents' states, None for what stays as it is (most of what they have learned), and
     their reports.
     """
@@ -149,17 +153,28 @@ def _plan_one(key: RunKeys, step, state, agent: ModuleType, config, spaces: Spac
     return agent.plan(jax.random.fold_in(jax.random.fold_in(key.agent, PLAN_STREAM), step), config, spaces, state)
 
 
+_plan = jax.jit(_plan_runs, static_argnames=("agent", "config", "spaces", "mesh"))
+
+
+@functools.partial(jax.jit, static_argnames=("agent", "config", "spaces", "mesh"))
+def _plan_groups(keys, step, groups, **static):
+    """The same for states that arrive in groups."""
+    states = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *groups) if len(groups) > 1 else groups[0]
+    return _plan_runs(keys, step, states, **static)
+
+
+def _merge(changed, states):
+    return jax.tree.map(
+        lambda new, old: old if new is None else new, changed, states, is_leaf=lambda leaf: leaf is None
+    )
+
+
 def plan_states(keys, step: int, states: Any, places: Places, **static: Any) -> tuple[Any, Any]:
     """Plan where planning is done (`keys` are there already); what planning leaves alone does not travel back."""
     away = places.plan != places.step
     there = devices.put(states, places.plan) if away else states
     changed, info = _plan(keys, np.int32(step), there, mesh=places.plan, **static)
-    if away:
-        changed = devices.put(changed, places.step)
-    kept = jax.tree.map(
-        lambda new, old: old if new is None else new, changed, states, is_leaf=lambda leaf: leaf is None
-    )
-    return kept, info
+    return _merge(devices.put(changed, places.step) if away else changed, states), info
 
 
 def _advance_all(keys, tables: Tables, first, last, rate, runs: Run, agent: ModuleType, config):
@@ -186,7 +201,7 @@ def _advance_all(keys, tables: Tables, first, last, rate, runs: Run, agent: Modu
         def one_block(block, carry):
             shape = (BLOCK, 2)
             uniforms = (
-                jax.random.uniform(jax.random.fold_in(key.environment, block), shape, tables.start.dtype)
+                draws.uniform(jax.random.fold_in(key.environment, block), shape, tables.start.dtype)
                 if stochastic
                 else jnp.zeros(shape, tables.start.dtype)
             )
@@ -296,9 +311,6 @@ def run_chunk(
 
     static = {"agent": agent, "config": config, "spaces": spaces}
 
-    def sums(earned, excess):
-        return {"total": np.asarray(earned, np.float64) - np.asarray(excess, np.float64)}
-
     def read(step, recent, host):
         yield Reading(step, host["total"], unbiased(recent, rate, step))
 
@@ -306,23 +318,62 @@ def run_chunk(
 
         def course(first, ends, plans, count, runs):
             runs, told = _course(keys, tables, first, ends, plans, count, rate, runs, mesh=places.step, **static)
-            (added, recent, info) = jax.device_get(told)
-            return runs, (sums(*added), recent, info)
+            added, recent, info = jax.device_get(told)
+            return runs, ({"total": _exact(*added)}, recent, info)
 
         return drive_together(begin, course, read, plan_steps, reading_steps, resume, together)
 
-    def advance(first, last, runs):
-        runs, added = _advance(keys, tables, first, last, rate, runs, agent=agent, config=config, mesh=places.step)
-        return runs, sums(*added)
+    return _drive_away((plan_keys, keys), tables, begin, read, plan_steps, reading_steps, rate, resume, places, static)
 
-    def plan(step, runs):
-        states, info = plan_states(plan_keys, step, runs.agent, places, **static)
-        return runs._replace(agent=states), info
 
-    def read_runs(step, runs, host):
-        return read(step, runs.recent, host)
+def _drive_away(
+    both_keys, tables, begin, read, plan_steps, reading_steps, rate, resume, places: Places, static: dict[str, Any]
+) -> Generator[Any]:
+    """Runs step on the host in several groups at once; what they have learned travels to where plans are made."""
+    plan_keys, keys = both_keys
+    count = devices.group_count(len(keys.agent)) if places.step.size == places.plan.size == 1 else 1
+    own_keys = devices.split_groups(keys, count)
+    of = {"agent": static["agent"], "config": static["config"], "mesh": places.step}
 
-    return drive(begin, advance, plan, read_runs, plan_steps, reading_steps, resume)
+    def advance_groups(first, last, groups):
+        # A call returns before it is done, so the groups are computed side by side.
+        return [
+            _advance(own, tables, first, last, rate, runs, **of) for own, runs in zip(own_keys, groups, strict=True)
+        ]
+
+    def begin_groups():
+        runs, host = begin()
+        groups = devices.split_groups(runs, count)
+        preparation.append(devices.aside(lambda: advance_groups(0, 0, jax.tree.map(jnp.copy, groups[:1]))))
+        return groups, host
+
+    def advance(first, last, groups):
+        while preparation:
+            preparation.pop().join()
+        groups, added = zip(*advance_groups(first, last, groups), strict=True)
+        return groups, {"total": np.concatenate([_exact(*sums) for sums in added])}
+
+    def plan(step, groups):
+        states = tuple(runs.agent for runs in groups)
+        changed, info = _plan_groups(plan_keys, step, devices.put(states, places.plan), mesh=places.plan, **static)
+        # Only what planning changes comes back.
+        changed = devices.put(changed, places.step) if count == 1 else jax.device_get(changed)
+        planned = map(_merge, devices.split_groups(changed, count), states)
+        return [runs._replace(agent=state) for runs, state in zip(groups, planned, strict=True)], info
+
+    def read_groups(step, groups, host):
+        return read(step, np.concatenate([runs.recent for runs in groups]), host)
+
+    preparation: list[threading.Thread] = []
+    if resume is not None:
+        resume = resume._replace(runs=devices.split_groups(resume.runs, count))
+    drives = (begin_groups, advance, plan, read_groups, plan_steps, reading_steps, resume)
+    return drive(*drives, whole=devices.join_groups, pause=SNAPSHOT_PAUSE)
+
+
+def _exact(earned, excess) -> Float[np.ndarray, "..."]:
+    """Kahan's sum and what rounding has added to it, in float64."""
+    return np.asarray(earned, np.float64) - np.asarray(excess, np.float64)
 
 
 def smoothing_rate(half_life: float) -> np.float32:

@@ -11,6 +11,8 @@ import jax.numpy as jnp
 from jax.scipy.special import ndtri
 from jaxtyping import Array, Float, Key
 
+from bellief import draws
+
 # Unrolling a short elimination is faster than a loop; a long one would only lengthen compilation.
 UNROLLED_STATES = 12
 
@@ -50,7 +52,7 @@ def fit(samples: Float[Array, "J K S"], weights: Float[Array, "J K"]) -> Gaussia
 
 def luck(key: Key[Array, ""], belief: Gaussian, count: int) -> Float[Array, "K R"]:
     """The random numbers of `sample`; they depend on the belief's shape only, so many can be drawn beforehand."""
-    return jax.random.normal(key, (count, belief.factor.shape[0]), belief.mean.dtype)
+    return draws.normal(key, (count, belief.factor.shape[0]), belief.mean.dtype)
 
 
 def sample_with(normals: Float[Array, "K R"], belief: Gaussian) -> Float[Array, "K S"]:
