@@ -2,7 +2,8 @@
 
 JAX's generator (Threefry) is compiled for processors as a loop of small operations, which keeps programs short; written
 out it is one operation on whole arrays, several times faster. Elsewhere, and for other generators and precisions, these
-functions are JAX's.
+functions are JAX's. Ask for one long row where the last axis of what is wanted is short, and reshape it as late as
+possible: vector instructions work along the last axis.
 """
 
 import math
@@ -43,7 +44,6 @@ def _is_plain(key, shape: tuple[int, ...], dtype) -> bool:
     )
 
 
-# Drawn in one row, whatever the shape: short innermost axes would waste most of a vector instruction.
 def _between_one_and_two(key, count: int) -> Float[Array, "n"]:
     bits = jax.lax.platform_dependent(
         key, cpu=lambda own: _written_out(own, count), default=lambda own: jax.random.bits(own, (count,), jnp.uint32)

@@ -224,7 +224,8 @@ def _mean_q(mdps: TabularMDP, discount: float, values, weight) -> Float[Array, "
     mdp_mass = jnp.sum(weight, axis=1) / count
     mixed = weight @ values / count
     reward = jnp.einsum("j,jsa->sa", mdp_mass, mdps.reward)
-    return reward + discount * jnp.einsum("jsat,jt->sa", mdps.transition, mixed)
+    # Summed over j afterwards: contracting both at once would rearrange all transitions first.
+    return reward + discount * jnp.sum(jnp.einsum("jsat,jt->jsa", mdps.transition, mixed), axis=0)
 
 
 def _scores(key, config: Config, q_samples: Float[Array, "n S A"], mass: Float[Array, "n"]) -> Float[Array, "S A"]:

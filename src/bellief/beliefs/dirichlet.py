@@ -3,6 +3,8 @@
 Rows lie along the last axis; any number of leading axes index independent rows.
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
@@ -64,22 +66,23 @@ def sample(
     seen, where = jax.lax.top_k(counts, support)
     # Gamma(prior + n) = Gamma(prior) + Gamma(n): observations add to what the prior gave the column.
     added = jnp.where(seen > 0, jnp.exp(sample_log_gamma(seen_key, jnp.maximum(seen, 1).astype(dtype))), 0)
+    # In one row until all is added: the last axis is often shorter than a vector instruction.
     weights = shortcut(prior_key, prior, counts.shape, dtype)
-    rows = jnp.indices(where.shape, sparse=True)[:-1]
-    weights = weights.at[(*rows, where)].add(added)
+    places = outcomes * jnp.arange(counts.size // outcomes)[:, None] + where.reshape(-1, support)
+    weights = weights.at[places].add(added.reshape(-1, support)).reshape(counts.shape)
     # Without the barrier XLA fuses the draw into the row sum, and a GPU kernel takes a minute to compile.
     weights = jax.lax.optimization_barrier(weights)
     return weights / jnp.sum(weights, axis=-1, keepdims=True)
 
 
-def _half_squares(key, prior: float, shape: tuple[int, ...], dtype) -> Float[Array, "*rows O"]:
-    """Gamma(1/2) in every column."""
+def _half_squares(key, prior: float, shape: tuple[int, ...], dtype) -> Float[Array, "n"]:
+    """Gamma(1/2) in every column, all rows in one."""
     del prior
-    return draws.normal(key, shape, dtype) ** 2 / 2
+    return draws.normal(key, (math.prod(shape),), dtype) ** 2 / 2
 
 
-def _jumps(key, prior: float, shape: tuple[int, ...], dtype) -> Float[Array, "*rows O"]:
-    """Gamma(prior) in every column of rows whose total shape a = prior * O is small.
+def _jumps(key, prior: float, shape: tuple[int, ...], dtype) -> Float[Array, "n"]:
+    """Gamma(prior) in every column of rows whose total shape a = prior * O is small, all rows in one.
 
     The columns together are a gamma process with independent increments: its jumps are exp(-T_i / a) E_i, with T_i the
     arrivals of a Poisson process and E_i standard exponentials (Bondesson 1982), each in a random column. The first
@@ -91,4 +94,4 @@ def _jumps(key, prior: float, shape: tuple[int, ...], dtype) -> Float[Array, "*r
     jumps = jnp.exp(-arrivals / (prior * outcomes)) * jax.random.exponential(size_key, (*rows, JUMPS), dtype)
     columns = jax.random.randint(column_key, (*rows, JUMPS), 0, outcomes)
     where = jnp.indices(columns.shape, sparse=True)[:-1]
-    return jnp.zeros(shape, dtype).at[(*where, columns)].add(jumps)
+    return jnp.zeros(shape, dtype).at[(*where, columns)].add(jumps).reshape(-1)

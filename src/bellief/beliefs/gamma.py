@@ -17,6 +17,11 @@ def sample_log_gamma(key: Key[Array, ""], shape: Float[Array, "*dims"]) -> Float
     Shapes below one use Gamma(a) = Gamma(a + 1) U^(1/a), which is why the logarithm is returned: for a small `a` the
     draw itself underflows while its logarithm does not.
     """
+    # In one row: vector instructions work along the last axis, which is often short.
+    return _sample_row(key, shape.reshape(-1)).reshape(shape.shape)
+
+
+def _sample_row(key: Key[Array, ""], shape: Float[Array, "n"]) -> Float[Array, "n"]:
     loop_key, boost_key = jax.random.split(key)
     small = shape < 1
     shifted = jnp.where(small, shape + 1, shape) - 1 / 3

@@ -1,6 +1,7 @@
 """Chunks of runs side by side, and their parts put together again: what `run` does for every kind of state."""
 
 import contextlib
+import functools
 import os
 import threading
 from collections.abc import Callable, Generator
@@ -11,14 +12,20 @@ import jax
 import numpy as np
 import pandas as pd
 
-from bellief.experiments import loop
+from bellief.experiments import devices, loop
 from bellief.experiments.collect import Collector
 from bellief.experiments.devices import Places
 
 
 def chunk_keys(seed: int, environment: str, agent: str, numbers: range) -> loop.RunKeys:
     """The keys of the runs of one chunk."""
-    return jax.vmap(lambda number: loop.run_keys(seed, environment, agent, number))(np.asarray(numbers))
+    return _keys(np.uint32(seed), environment, agent, np.asarray(numbers))
+
+
+# Compiled: a few operations one by one take as long as many a short run.
+@functools.partial(jax.jit, static_argnames=("environment", "agent"))
+def _keys(seed: Any, environment: str, agent: str, numbers) -> loop.RunKeys:
+    return jax.vmap(lambda number: loop.run_keys(seed, environment, agent, number))(numbers)
 
 
 def run_chunks(
@@ -33,9 +40,8 @@ def run_chunks(
 
     def one_chunk(numbers: range) -> Collector:
         gathered = Collector()
-        # The precision is a matter of each thread. Closed at once where something fails, so that no environment stays
-        # open while an error is on its way.
-        with jax.default_matmul_precision("highest"), contextlib.closing(events(numbers)) as stream:
+        # Closed at once where something fails, so that no environment stays open while an error is on its way.
+        with devices.at_work(places), contextlib.closing(events(numbers)) as stream:
             for event in stream:
                 gathered.add(event)
                 if isinstance(event, loop.Plan):

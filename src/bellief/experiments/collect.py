@@ -3,6 +3,7 @@
 Its size does not grow with steps, except for the episodes of real environments.
 """
 
+import functools
 from typing import Any
 
 import jax
@@ -61,7 +62,7 @@ class Collector:
     def policies(self, module: Any, config: Any) -> np.ndarray:
         """Action probabilities that the runs ended with."""
         assert self.last is not None
-        return np.asarray(jax.vmap(lambda state: module.policy(config, state))(self.last.agent), dtype=np.float64)
+        return np.asarray(_policies(module, config, self.last.agent), dtype=np.float64)
 
     def plan_frame(self) -> pd.DataFrame:
         """One row per kept plan and run: lane, step, and what the agent reported."""
@@ -115,6 +116,11 @@ class Collector:
         fields = (arrays[f"episode.{name}"].tolist() for name in Episode._fields)
         made.episodes = [Episode(*values) for values in zip(*fields, strict=True)]
         return made
+
+
+@functools.partial(jax.jit, static_argnames=("module", "config"))
+def _policies(module: Any, config: Any, states: Any) -> Any:
+    return jax.vmap(lambda state: module.policy(config, state))(states)
 
 
 def _per_run(info: Any) -> dict[str, np.ndarray]:

@@ -8,7 +8,7 @@ Runs are split over all devices of a kind, as far as their number divides.
 import contextlib
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -19,8 +19,10 @@ from bellief.errors import UserError
 
 DEVICES = ("auto", "cpu", "gpu")
 RUNS = "runs"
-# Stepping fifty small runs is soon done: more threads would only wait for one another.
-MOST_GROUPS = 5
+# Stepping fifty small runs is soon done: calling for more groups would take longer than computing them.
+MOST_GROUPS = 2
+# Bytes up to which all that runs have learned travels in one piece: many small transfers take longer than a large one.
+ONE_PIECE = 2**20
 
 
 class Places(NamedTuple):
@@ -76,12 +78,20 @@ def split_runs(function: Any, mesh: Mesh | None) -> Any:
     return jax.shard_map(function, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
 
 
-def aside(work: Callable[[], Any]) -> threading.Thread:
-    """Start compiling something while something else compiles; numbers are of this thread's precision there too."""
-    precision = jax.config.jax_default_matmul_precision
+@contextlib.contextmanager
+def at_work(places: Places) -> Iterator[None]:
+    """Full precision of matrix products; what belongs to no place in particular is computed on the host: on a GPU every
+    small operation would be compiled for it. A matter of each thread.
+    """
+    with jax.default_matmul_precision("highest"), jax.default_device(places.step.devices.flat[0]):
+        yield
+
+
+def aside(places: Places, work: Callable[[], Any]) -> threading.Thread:
+    """Start compiling something while something else compiles."""
 
     def quietly():
-        with contextlib.suppress(Exception), jax.default_matmul_precision(precision):
+        with contextlib.suppress(Exception), at_work(places):
             work()
 
     thread = threading.Thread(target=quietly, daemon=True)
@@ -101,6 +111,12 @@ def split_groups(tree: Any, count: int) -> list[Any]:
     return [jax.tree.map(lambda leaf, own=own: leaf[own * size : (own + 1) * size], tree) for own in range(count)]
 
 
-def join_groups(groups: list[Any]) -> Any:
+def put_groups(groups: tuple[Any, ...], mesh: Mesh) -> tuple[Any, ...]:
+    """Bring groups to a place: in one piece where that is small, else as they are."""
+    size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(groups))
+    return put((join_groups(groups),) if len(groups) > 1 and size <= ONE_PIECE else groups, mesh)
+
+
+def join_groups(groups: Sequence[Any]) -> Any:
     """The groups in one, in ordinary memory; waits for whoever still computes them."""
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *jax.device_get(groups))

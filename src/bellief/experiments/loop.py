@@ -344,7 +344,7 @@ def _drive_away(
     def begin_groups():
         runs, host = begin()
         groups = devices.split_groups(runs, count)
-        preparation.append(devices.aside(lambda: advance_groups(0, 0, jax.tree.map(jnp.copy, groups[:1]))))
+        preparation.append(devices.aside(places, lambda: advance_groups(0, 0, jax.tree.map(jnp.copy, groups[:1]))))
         return groups, host
 
     def advance(first, last, groups):
@@ -355,7 +355,9 @@ def _drive_away(
 
     def plan(step, groups):
         states = tuple(runs.agent for runs in groups)
-        changed, info = _plan_groups(plan_keys, step, devices.put(states, places.plan), mesh=places.plan, **static)
+        changed, info = _plan_groups(
+            plan_keys, step, devices.put_groups(states, places.plan), mesh=places.plan, **static
+        )
         # Only what planning changes comes back.
         changed = devices.put(changed, places.step) if count == 1 else jax.device_get(changed)
         planned = map(_merge, devices.split_groups(changed, count), states)

@@ -13,7 +13,7 @@ from bellief.envs.box import BoxEnvironment
 from bellief.errors import UserError
 from bellief.experiments import loop, stepped
 from bellief.experiments.chunks import by_run, chunk_keys, run_chunks
-from bellief.experiments.devices import find_places
+from bellief.experiments.devices import at_work, find_places
 from bellief.experiments.results import RunResult, reading_steps
 from bellief.experiments.run_box import Compiled, Real, open_box, run_box
 from bellief.experiments.settings import build_config
@@ -104,7 +104,8 @@ def run(
 
     chunks = [range(first, first + width) for first in range(0, runs, width)]
     gathered = run_chunks(chunks, events, len(plans), progress, places)
-    policies = np.concatenate([one.policies(module, config) for one in gathered])[:runs]
+    with at_work(places):
+        policies = np.concatenate([one.policies(module, config) for one in gathered])[:runs]
     return RunResult(
         env=world.name,
         agent=agent,

@@ -108,14 +108,15 @@ def draw(
 
     def attempt(values, sigma):
         likelihood = weights.log_likelihood(values, progress.utilities, sigma, settings.likelihood)
-        return values, jnp.where(progress.informed, likelihood, 0)
+        likelihood = jnp.where(progress.informed, likelihood, 0)
+        return values, weights.normalise(likelihood), weights.is_unstable(likelihood)
 
     def unstable(carry):
-        number, _, _, likelihood = carry
-        return weights.is_unstable(likelihood) & (number <= settings.max_doublings)
+        number, _, _, _, is_unstable = carry
+        return is_unstable & (number <= settings.max_doublings)
 
     def again(carry):
-        number, sigma, _, _ = carry
+        number, sigma, *_ = carry
         sigma = jnp.where(number >= 1, 2 * sigma, sigma)
         # A doubling keeps the values of the second draw; only sigma differs from there on.
         values = module.sample(jax.random.fold_in(key, 1), progress.belief, settings.samples)
@@ -126,8 +127,7 @@ def draw(
         progress.sigma,
         *attempt(module.sample_with(luck, progress.belief), progress.sigma),
     )
-    number, sigma, values, likelihood = jax.lax.while_loop(unstable, again, first)
-    weight = weights.normalise(likelihood)
+    number, sigma, values, weight, _ = jax.lax.while_loop(unstable, again, first)
     diagnostics = Diagnostics(
         effective_sample_size=jnp.mean(weights.effective_sample_size(weight)),
         resamples=jnp.minimum(number, 1),

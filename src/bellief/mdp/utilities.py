@@ -18,7 +18,8 @@ def expected(
     transition: Float[Array, "S S"], reward: Float[Array, "S"], discount: Float[Array, ""], later: Float[Array, "L S"]
 ) -> Float[Array, "L S"]:
     """u(s) = r(s) + discount * sum_s' P(s' | s) later(s'), for each of the L samples."""
-    return reward + discount * later @ transition.T
+    # With the large factor first, a processor need not transpose it.
+    return reward + (transition @ (discount * later).T).T
 
 
 def sampled(

@@ -5,11 +5,10 @@ import time
 from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from bellief.agents.files import decode_config
-from bellief.experiments import loop
+from bellief.experiments import devices, loop
 from bellief.experiments.chunks import chunk_keys
 from bellief.experiments.collect import Collector
 from bellief.experiments.results import reading_steps
@@ -84,6 +83,11 @@ class Chunk:
             keys, numbers, self.seed, module, config, self.plans, self.readings, self.half_life, resume
         )
 
+    def places(self) -> devices.Places:
+        """Where the chunk is computed: continuous states step where they plan."""
+        places = devices.find_places("auto", len(self.numbers))
+        return devices.Places(places.plan, places.plan) if isinstance(self.world, Compiled | Real) else places
+
     def shapes(self) -> Any:
         """Shapes and dtypes that the runs of a checkpoint must have."""
         return self.world.shapes(self.keys, self.module, self.config)
@@ -121,8 +125,8 @@ def compute(
     """Compute a cell. Yields progress and, every so many seconds, a checkpoint; at the end `Finished`, or `Stopped`
     where `stop` says so between two segments.
     """
-    with jax.default_matmul_precision("highest"):
-        chunk = Chunk(cell.identity)
+    chunk = Chunk(cell.identity)
+    with devices.at_work(chunk.places()):
         if checkpoint is not None:
             try:
                 resumed = decode(checkpoint, cell.id, chunk.shapes())

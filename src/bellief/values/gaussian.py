@@ -50,14 +50,14 @@ def fit(samples: Float[Array, "J K S"], weights: Float[Array, "J K"]) -> Gaussia
     return Gaussian(mean_values, semidefinite_root(centred.T @ centred))
 
 
-def luck(key: Key[Array, ""], belief: Gaussian, count: int) -> Float[Array, "K R"]:
+def luck(key: Key[Array, ""], belief: Gaussian, count: int) -> Float[Array, "K*R"]:
     """The random numbers of `sample`; they depend on the belief's shape only, so many can be drawn beforehand."""
-    return draws.normal(key, (count, belief.factor.shape[0]), belief.mean.dtype)
+    return draws.normal(key, (count * belief.factor.shape[0],), belief.mean.dtype)
 
 
-def sample_with(normals: Float[Array, "K R"], belief: Gaussian) -> Float[Array, "K S"]:
+def sample_with(normals: Float[Array, "K*R"], belief: Gaussian) -> Float[Array, "K S"]:
     """Independent value functions from their random numbers."""
-    return belief.mean + normals @ belief.factor
+    return belief.mean + normals.reshape(-1, belief.factor.shape[0]) @ belief.factor
 
 
 def sample(key: Key[Array, ""], belief: Gaussian, count: int) -> Float[Array, "K S"]:
