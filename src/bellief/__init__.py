@@ -7,6 +7,7 @@ import importlib
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+from bellief.compiler import prefer_plain_loops
 from bellief.errors import UserError
 from bellief.registry import register_with_gymnasium
 
@@ -38,6 +39,8 @@ try:
     __version__ = version("bellief")
 except PackageNotFoundError:  # a source tree that was never installed
     __version__ = "0+unknown"
+
+prefer_plain_loops()
 
 _HOMES = {
     "AgentComparison": "bellief.experiments",

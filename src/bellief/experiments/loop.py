@@ -212,10 +212,11 @@ def _advance_all(keys, tables: Tables, first, last, rate, runs: Run, agent: Modu
         carry = (run, (nothing, nothing))
         return jax.lax.fori_loop(first // BLOCK, (last + BLOCK - 1) // BLOCK, one_block, carry)
 
-    # One run after the other becomes one loop of plain code, side by side a series of small calls; but each run is then
-    # taken out of the stack and put back, which costs more where it is large.
+    # One run after the other, light steps become one loop of plain code; side by side they are a series of small calls.
+    # But each run is then taken out of the stack and put back, which costs more where it is large.
     size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(runs)) // runs.age.shape[0]
-    return (devices.one_by_one(one_run) if size <= LARGE_RUN else jax.vmap(one_run))(keys, runs)
+    alone = getattr(agent, "LIGHT_STEPS", False) and size <= LARGE_RUN
+    return (devices.one_by_one(one_run) if alone else jax.vmap(one_run))(keys, runs)
 
 
 @functools.partial(jax.jit, static_argnames=("agent", "config", "mesh"), donate_argnames=("runs",))
