@@ -70,6 +70,11 @@ def run(
             different outcomes, 1 where nothing is random. Models are then drawn much faster; the belief is the same,
             and a broken promise is noticed.
         progress: called with the finished fraction from time to time.
+
+    >>> import bellief
+    >>> result = bellief.run("nchain", "q-learning", steps=30, runs=2)
+    >>> result.total.shape[0], result.policies.shape
+    (2, (2, 5, 2))
     """
     if not 1 <= steps < 2**31:
         raise UserError(f"steps must lie between 1 and {2**31 - 1}, not {steps}.")
