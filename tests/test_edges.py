@@ -152,13 +152,16 @@ def test_two_thousand_states():
 
 @pytest.mark.slow
 def test_read_only_home(tmp_path):
-    """A home folder that cannot be written to, as in many containers: numbers and pictures come all the same."""
+    """A home folder that cannot be written to, as in many containers: numbers and pictures come all the same.
+
+    It lies below a file, so that not even root can make it.
+    """
     import os
     import subprocess
     import sys
 
-    home = tmp_path / "home"
-    home.mkdir(mode=0o555)
+    (tmp_path / "file").write_text("")
+    home = tmp_path / "file" / "home"
     (tmp_path / "log.csv").write_text("state,action,reward,next_state\n0,0,1,0\n0,1,2,0\n")
     command = [sys.executable, "-m", "bellief", "evaluate", "log.csv", "--discount", "0.5", "--plot", "value.png"]
     kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
