@@ -31,7 +31,7 @@ SMALLER = {
     r"bss, steps: 1000": "bss, steps: 5",
     r"steps=300, runs=1": "steps=20, runs=1",
     r"--steps [23]000\b": "--steps 60",
-    r"--features 3 --transitions 500": "--features 2 --transitions 60 --simulations 2",
+    r"--features 3 --transitions 500": "--features 2 --transitions 60 --simulations 20",
     r"--scale (quick|full)": "--scale tiny",
     r"(paper --only \S+)": r"\1 --scale tiny",
 }
