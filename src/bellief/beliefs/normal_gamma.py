@@ -63,8 +63,9 @@ def update(statistics: Statistics, row: tuple, reward: Float[Array, ""]) -> Stat
     )
 
 
-# From so many observations on, single precision would lose small changes and keep large ones.
-MANY = 2**20
+# From so many observations on, single precision would lose small changes and keep large ones. At twice as many a change
+# is one or two units in the last place, and the mean has drifted already; with fewer, stored runs would change.
+MANY = 2**19
 
 
 def _add(total: Float[Array, ""], change: Float[Array, ""], count: Int[Array, ""]) -> Float[Array, ""]:
