@@ -137,9 +137,8 @@ def _correctness() -> Check:
     exact = bellman.evaluate_exact(known, policy)
     residual = float(jnp.max(jnp.abs(bellman.evaluate_finite(known, policy, 200) - exact)))
     belief = tabular.init(5, 2, False)
-    draws = jax.vmap(lambda key: tabular.sample(key, tabular.PAPER_PRIOR, belief, 0.9).transition[0, 0, 0])(
-        jax.random.split(jax.random.key(0), 4000)
-    )
+    draw = jax.vmap(lambda key: tabular.sample(key, tabular.PAPER_PRIOR, belief, 0.9).transition[0, 0, 0])
+    draws = jax.jit(draw)(jax.random.split(jax.random.key(0), 4000))
     # A component of Dirichlet(1/2, ..., 1/2) with five of them: mean 0.2, variance 0.2 * 0.8 / 3.5.
     off = abs(float(draws.mean()) - 0.2) / (0.2 * 0.8 / 3.5 / 4000) ** 0.5
     fine = residual < 1e-3 and off < 6
