@@ -151,7 +151,7 @@ def main() -> None:
     seconds = found.groupby(["task", "method"]).seconds.mean().unstack()
     costs = ["| task | " + " | ".join((DEFAULT, "bootstrap")) + " |", "|---|---|---|"]
     for task in ("frozenlake-slippery", "taxi-rainy", "nchain"):
-        if task in seconds.index:
+        if task in seconds.index and seconds.loc[task, [DEFAULT, "bootstrap"]].notna().all():
             cells = " | ".join(f"{seconds.loc[task, name]:.3g}" for name in (DEFAULT, "bootstrap"))
             costs.append(f"| {NAMES[task]} | {cells} |")
     side = ("frozenlake-slippery", "taxi-rainy", "nchain")
