@@ -66,6 +66,8 @@ def picture(found: pd.DataFrame):
         top.set(xscale="log", ylim=(-0.03, 1.03))
         top.set_title(NAMES[task], loc="left", color=style.INK, fontsize=style.FONT_SIZE)
         bottom.set(xscale="log", yscale="log", xlabel="transitions in the log")
+        for axes in (top, bottom):
+            axes.xaxis.set_minor_formatter("")
         if column == 0:
             top.set_ylabel("90% intervals that hold the truth")
             bottom.set_ylabel("median width")
