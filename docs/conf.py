@@ -20,7 +20,6 @@ exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
 autosummary_generate = True
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
-autodoc_default_options = {"show-inheritance": False}
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 # Docstrings are written in Markdown's habit: single backticks are code.
