@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from coverage_page import fill
-from wasserstein import DISCOUNT, POLICIES, distance, simulate
 
 import bellief
 from bellief.induction.stationary import Settings
+from bellief.paper.computations import DISCOUNT, distance, simulate
+from bellief.paper.computations import READINGS as POLICIES
 from bellief.plots import style
 from bellief.plots.posterior import Comparison, comparison_figure
 
