@@ -6,7 +6,7 @@ Rows lie along the last axis; any number of leading axes index independent rows.
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from bellief.beliefs.gamma import sample_log_gamma
 
@@ -63,7 +63,7 @@ def sample(
     seen, where = jax.lax.top_k(counts, support)
     # Gamma(prior + n) = Gamma(prior) + Gamma(n): observations add to what the prior gave the column.
     added = jnp.where(seen > 0, jnp.exp(sample_log_gamma(seen_key, jnp.maximum(seen, 1).astype(dtype))), 0)
-    weights = shortcut(prior_key, prior, counts.shape, dtype)
+    weights = shortcut(prior_key, prior, counts.shape, dtype, seen[..., :1] > 0)
     rows = jnp.indices(where.shape, sparse=True)[:-1]
     weights = weights.at[(*rows, where)].add(added)
     # Without the barrier XLA fuses the draw into the row sum, and a GPU kernel takes a minute to compile.
@@ -71,23 +71,30 @@ def sample(
     return weights / jnp.sum(weights, axis=-1, keepdims=True)
 
 
-def _half_squares(key, prior: float, shape: tuple[int, ...], dtype) -> Float[Array, "*rows O"]:
+def _half_squares(key, prior: float, shape: tuple[int, ...], dtype, observed) -> Float[Array, "*rows O"]:
     """Gamma(1/2) in every column."""
-    del prior
+    del prior, observed
     return jax.random.normal(key, shape, dtype) ** 2 / 2
 
 
-def _jumps(key, prior: float, shape: tuple[int, ...], dtype) -> Float[Array, "*rows O"]:
+def _jumps(
+    key, prior: float, shape: tuple[int, ...], dtype, observed: Bool[Array, "*rows 1"]
+) -> Float[Array, "*rows O"]:
     """Gamma(prior) in every column of rows whose total shape a = prior * O is small.
 
     The columns together are a gamma process with independent increments: its jumps are exp(-T_i / a) E_i, with T_i the
     arrivals of a Poisson process and E_i standard exponentials (Bondesson 1982), each in a random column. The first
     JUMPS of them leave out less than exp(-JUMPS / a), far below rounding.
+
+    Where nothing was `observed` only the ratios of a row matter, and they are all there is: with a = 0.1 one row in six
+    thousand has nothing that float32 can hold. There the first jump's size is taken out of the row.
     """
     *rows, outcomes = shape
     arrival_key, size_key, column_key = jax.random.split(key, 3)
     arrivals = jnp.cumsum(jax.random.exponential(arrival_key, (*rows, JUMPS), dtype), axis=-1)
-    jumps = jnp.exp(-arrivals / (prior * outcomes)) * jax.random.exponential(size_key, (*rows, JUMPS), dtype)
+    arrivals = arrivals - jnp.where(observed, 0, arrivals[..., :1])
+    sizes = jnp.maximum(jax.random.exponential(size_key, (*rows, JUMPS), dtype), jnp.finfo(dtype).tiny)
+    jumps = jnp.exp(-arrivals / (prior * outcomes)) * sizes
     columns = jax.random.randint(column_key, (*rows, JUMPS), 0, outcomes)
     where = jnp.indices(columns.shape, sparse=True)[:-1]
     return jnp.zeros(shape, dtype).at[(*where, columns)].add(jumps)
