@@ -257,28 +257,21 @@ def divergence(weights: Weights, prior_sd: float) -> Float[Array, ""]:
     return sum(jax.tree.leaves(jax.tree.map(of_array, weights.mean, weights.log_sd)), start=jnp.zeros(()))
 
 
-def as_inputs(states: Int[Array, "n"] | Float[Array, "n D"], size: int) -> Float[Array, "n inputs"]:
-    """Counted states one-hot, states that are vectors as they are."""
-    return states if jnp.issubdtype(states.dtype, jnp.floating) else jax.nn.one_hot(states, size, dtype=jnp.float32)
-
-
 def sample_values(
     key: Key[Array, ""], weights: Weights, states: Int[Array, "n"] | Float[Array, "n D"]
 ) -> Float[Array, "n A"]:
     """Q values of some states, each under its own draw of all weights."""
     signal = None
     for number, (mean, log_sd) in enumerate(zip(weights.mean, weights.log_sd, strict=True)):
-        variance = jax.tree.map(lambda values: jnp.exp(2 * values), log_sd)
-        if signal is None:
-            inputs = as_inputs(states, mean.weight.shape[0])
-            squares = inputs**2
+        if signal is None and jnp.issubdtype(states.dtype, jnp.integer):
+            # The product of a one-hot state and a matrix is a row of the matrix.
+            centre, variance = mean.weight[states], jnp.exp(2 * log_sd.weight[states])
         else:
-            inputs = jax.nn.relu(signal)
-            squares = inputs**2
-        centre = inputs @ mean.weight + mean.bias
-        spread = jnp.sqrt(squares @ variance.weight + variance.bias)
+            inputs = states if signal is None else jax.nn.relu(signal)
+            centre, variance = inputs @ mean.weight, inputs**2 @ jnp.exp(2 * log_sd.weight)
+        spread = jnp.sqrt(variance + jnp.exp(2 * log_sd.bias))
         normal = jax.random.normal(jax.random.fold_in(key, number), centre.shape, centre.dtype)
-        signal = centre + spread * normal
+        signal = centre + mean.bias + spread * normal
     assert signal is not None  # there is always a layer
     return signal
 

@@ -195,8 +195,8 @@ def calibrate(
 class Certificate:
     """Coverage for one size of problem: with the prior known, and as `evaluate` has it by default.
 
-    The two differ for the prior `logged` only, whose scale `evaluate` takes from the log itself. `calibrated` and
-    `verdict` judge the first of them.
+    The two differ for the prior `logged` only, whose scale `evaluate` takes from the log itself. `calibrated` judges
+    the first of them, `calibrated_by_default` the second.
 
     >>> import bellief
     >>> found = bellief.certify(states=2, transitions=20, prior="paper", simulations=5, draws=19)
@@ -228,25 +228,40 @@ class Certificate:
             "levels_with_estimated_scale": None if self.estimated is None else rows(self.estimated),
             "uniform_ranks_p": self.known.uniformity(),
             "calibrated": self.calibrated,
+            "calibrated_with_estimated_scale": None if self.estimated is None else self.calibrated_by_default,
             "verdict": self.verdict,
         }
 
     @property
     def calibrated(self) -> bool:
         """Whether coverage at every level lies where 999 of 1,000 honest methods would have it."""
-        count = len(self.known.ranks)
-        return all(
-            stats.binomtest(round(self.known.coverage[level] * count), count, level).pvalue > 0.001 / len(LEVELS)
-            for level in LEVELS
-        )
+        return _is_calibrated(self.known)
+
+    @property
+    def calibrated_by_default(self) -> bool:
+        """The same for what `evaluate` does by default."""
+        return _is_calibrated(self.known if self.estimated is None else self.estimated)
 
     @property
     def verdict(self) -> str:
-        """One sentence."""
-        known = "" if self.estimated is None else ", where the scale is known (what it costs not to is shown beside it)"
-        if self.calibrated:
-            return f"Calibrated: the intervals hold the truth as often as they say, within Monte Carlo error{known}."
-        return f"Not calibrated: the intervals do not hold the truth as often as they say{known}."
+        """A sentence, or two where the scale matters."""
+        said = (
+            "Calibrated: the intervals hold the truth as often as they say, within Monte Carlo error"
+            if self.calibrated
+            else "Not calibrated: the intervals do not hold the truth as often as they say"
+        )
+        if self.estimated is None:
+            return said + "."
+        also = "They do" if self.calibrated_by_default else "They do not"
+        return f"{said}, where the scale is known. {also} with the scale from each log, as evaluate has it."
+
+
+def _is_calibrated(found: Calibration) -> bool:
+    count = len(found.ranks)
+    return all(
+        stats.binomtest(round(found.coverage[level] * count), count, level).pvalue > 0.001 / len(LEVELS)
+        for level in LEVELS
+    )
 
 
 def certify(
