@@ -217,7 +217,7 @@ def test_calibration():
 def test_calibration_in_the_units_of_the_log():
     found = certify_features(3, 200, simulations=150, horizon=12, seed=1)
     for level, share in found.estimated.coverage.items():
-        # False failures: 1e-4 for the four together. With one K for all units 62% of 90% intervals held the truth.
+        # False failures: 1e-4 for the four together.
         assert stats.binomtest(round(150 * share), 150, level).pvalue > 2.5e-5, level
     assert found.calibrated_by_default
 
