@@ -86,8 +86,8 @@ def test_which_path_is_taken(monkeypatch):
     taken = []
 
     def noted(name):
-        def weights(key, prior, shape, dtype):
-            del key, prior
+        def weights(key, prior, shape, dtype, observed):
+            del key, prior, observed
             taken.append(name)
             return jnp.ones(shape, dtype)
 
@@ -107,7 +107,7 @@ def test_which_path_is_taken(monkeypatch):
 
 def test_observations_add_to_what_the_prior_gave(key, monkeypatch):
     """Without a prior's share, a seen column has Gamma(n) and an unseen one nothing: Dirichlet(n) rows."""
-    monkeypatch.setattr(dirichlet, "_half_squares", lambda key, prior, shape, dtype: jnp.zeros(shape, dtype))
+    monkeypatch.setattr(dirichlet, "_half_squares", lambda key, prior, shape, dtype, _: jnp.zeros(shape, dtype))
     draws = np.asarray(sampler(0.5, 4)(jax.random.split(key, 5000)), np.float64)
     seen = np.asarray(COUNTS) > 0
     assert (draws[:, ~seen] == 0).all()
@@ -121,7 +121,7 @@ def test_observations_add_to_what_the_prior_gave(key, monkeypatch):
 def test_jumps_are_a_gamma_process(key, check):
     """Columns alone are Gamma(prior), sums of columns Gamma of the sum, and columns do not depend on one another."""
     many, outcomes = 20_000, 40
-    weights = np.asarray(jax.jit(lambda one: dirichlet._jumps(one, 1 / 40, (many, outcomes), jnp.float32))(key))
+    weights = np.asarray(jax.jit(lambda one: dirichlet._jumps(one, 1 / 40, (many, outcomes), jnp.float32, True))(key))
     check.same_law(weights.sum(1, dtype=np.float64), stats.gamma(1.0))
     check.same_law(weights[:, :20].sum(1, dtype=np.float64), stats.gamma(0.5))
     check.same_law(weights[:, 3:13].sum(1, dtype=np.float64), stats.gamma(0.25))
@@ -134,6 +134,16 @@ def test_jumps_are_a_gamma_process(key, check):
     assert stats.kstest(kept, lambda x: (above.cdf(x) - above.cdf(floor)) / above.sf(floor)).pvalue > 1e-5
     first, second = weights[:, :20].sum(1), weights[:, 20:].sum(1)
     check.mean((first - 0.5) * (second - 0.5), np.array(0.0))
+
+
+def test_rows_of_a_very_light_prior_are_probabilities(key):
+    """Jumps of a prior that weighs 0.05 are often too small for float32; rows without data need them all the same."""
+    counts = jnp.zeros((20_000, 9), jnp.int32).at[0, 3].set(2)
+    rows = np.asarray(dirichlet.sample(key, 0.05 / 9, counts, support=1))
+    np.testing.assert_allclose(rows.sum(1, dtype=np.float64), 1, atol=1e-6)
+    assert rows[0, 3] > 0.9
+    # One jump has nearly everything, in any column alike.
+    np.testing.assert_allclose(rows[1:].mean(0), 1 / 9, atol=6 * np.sqrt(1 / 9 / 20_000))
 
 
 @pytest.mark.slow

@@ -312,23 +312,3 @@ def test_table_and_real_environment_pay_alike(check):
     table = bellief.run("FrozenLake-v1", "q-learning", 3000, 20, table=True, **settings).total[:, -1]
     check.mean(real - table, 0.0)
     assert real.mean() > 1
-
-
-def test_a_promise_about_outcomes_that_is_not_kept_is_noticed():
-    following = iter([(1, False), (1, False), (0, True), (0, True), (2, False)])
-    steps = ((state, 0.0, terminated, False) for state, terminated in following)
-    watched = stepped.watched(stepped.Simulator(lambda seed: 0, lambda action: next(steps), lambda: None), 1, "stub")
-    watched.reset(None)
-    watched.step(3)  # from 0 to 1
-    watched.reset(None)
-    watched.step(3)  # the same again
-    watched.step(3)  # from 1 to the end
-    watched.reset(None)
-    watched.step(2)  # the end after another action is another pair's
-    watched.reset(None)
-    with pytest.raises(UserError, match=r"Action 3 in state 0 of stub has had 2 different outcomes, not at most 1"):
-        watched.step(3)
-    with pytest.raises(UserError, match="support is for Gymnasium environments that are stepped"):
-        bellief.run("nchain", "psrl", 10, 1, support=1)
-    with pytest.raises(UserError, match="support must be at least 1"):
-        bellief.run("FrozenLake-v1", "psrl", 10, 1, support=0)

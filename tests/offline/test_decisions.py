@@ -1,5 +1,6 @@
 """Comparing, improving and collecting, against brute force written with NumPy alone."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -29,7 +30,7 @@ def little():
 def test_policies_are_compared_in_the_same_worlds(check, data, log, numpy_posterior, belief, request):
     seed = request.config.getoption("--statistics-seed")
     count = DRAWS if belief == "dense" else 400
-    result = compare(data, POLICIES, 0.9, draws=count, simulations=0, belief=belief, seed=seed)
+    result = compare(data, POLICIES, 0.9, draws=count, simulations=0, prior="paper", belief=belief, seed=seed)
     one_hot = [np.eye(ACTIONS)[actions] for actions in POLICIES.values()]
     # One seed for all policies gives NumPy's oracle the same worlds for all of them, too.
     values = np.stack([numpy_posterior.draw_values(log, policy, 0.9, seed=seed) for policy in one_hot], axis=1)
@@ -122,9 +123,11 @@ def test_time_of_the_collecting_policy():
     np.testing.assert_allclose(average_time(world.rows[0], policy, problem, 64), total / 64, rtol=1e-9)
 
 
-def test_further_data_are_as_many_as_asked_for_and_like_the_world(check):
-    problem = prepare(Transitions.from_arrays(**random_log(4, ends=0.2)), 0.9)
-    world = World(*(field[0] for field in draw(np.random.default_rng(0), problem.prior, counts_of(problem), 1)))
+@pytest.mark.parametrize("prior", ["paper", "logged"])
+def test_further_data_are_as_many_as_asked_for_and_like_the_world(check, prior):
+    problem = prepare(Transitions.from_arrays(**random_log(4, ends=0.2)), 0.9, prior=prior)
+    worlds = draw(np.random.default_rng(0), problem.prior, counts_of(problem), 1, whole=True)
+    world = World(*(None if field is None else field[0] for field in worlds))
     policy = np.array([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]])
     many = further_data(np.random.default_rng(1), world, 1_000_000, problem, policy)
     assert many.visits.sum() == pytest.approx(1_000_000, abs=STATES * ACTIONS)
@@ -132,9 +135,28 @@ def test_further_data_are_as_many_as_asked_for_and_like_the_world(check):
     np.testing.assert_allclose(many.visits / many.visits.sum(-1, keepdims=True), policy, atol=1e-4)
     for state, action in np.ndindex(STATES, ACTIONS):
         check.frequencies(many.outcomes[state, action], world.rows[state, action])
-    error = world.reward_sd / np.sqrt(many.visits)
-    assert (np.abs(many.mean - world.reward) < 5 * error).all()
-    np.testing.assert_allclose(many.squares / many.visits, world.reward_sd**2, rtol=0.05)
+    if prior == "paper":
+        seen, times, centre, spread = many.mean, many.visits, world.reward, world.reward_sd
+        np.testing.assert_allclose(many.squares / many.visits, world.reward_sd**2, rtol=0.05)
+    else:
+        seen, times, centre, spread = many.outcome_mean, many.outcomes, world.outcome_reward, world.reward_sd[..., None]
+        np.testing.assert_allclose(many.within / many.visits, world.reward_sd**2, rtol=0.05)
+        # Moments of the pairs are those of the very same rewards.
+        np.testing.assert_allclose(many.mean, (many.outcomes * seen).sum(-1) / many.visits, rtol=1e-9)
+        between = (many.outcomes * (seen - many.mean[..., None]) ** 2).sum(-1)
+        np.testing.assert_allclose(many.squares, many.within + between, rtol=1e-9)
+    assert (np.abs(seen - centre) < 5 * spread / np.sqrt(np.maximum(times, 1)))[times > 0].all()
+
+
+def test_whole_worlds_have_the_law_of_the_others(check):
+    """A draw of every outcome's reward, against one draw of a pair's mean reward under its row."""
+    problem = prepare(Transitions.from_arrays(**random_log(4, ends=0.2)), 0.9)
+    one, other = (
+        draw(np.random.default_rng(seed), problem.prior, counts_of(problem), 4000, whole=whole)
+        for seed, whole in enumerate((False, True))
+    )
+    for pair in ((0, 0), (2, 1)):
+        check.same_laws(one.reward[:, *pair] + one.rows[:, *pair, 0], other.reward[:, *pair] + other.rows[:, *pair, 0])
 
 
 def test_statistics_of_two_logs_together(log):
@@ -195,7 +217,9 @@ def brute_force(data, policy, discount, prior, pool=20_000, outer=800, seed=0):
     """Var over one more observation x of E[value | data, x], by reweighting a pool of posterior draws."""
     generator = np.random.default_rng(seed)
     problem = prepare(data, discount, prior=prior)
-    worlds = draw(generator, prior, counts_of(problem), pool)
+    worlds = draw(generator, problem.prior, counts_of(problem), pool, whole=True)
+    rewards = worlds.outcome_reward
+    rewards = np.repeat(worlds.reward[..., None], STATES, axis=-1) if rewards is None else rewards
     chain = np.einsum("sa,nsat->nst", policy, worlds.rows)
     gain = np.einsum("sa,nsa->ns", policy, worlds.reward)
     values = np.linalg.solve(np.eye(STATES) - discount * chain, gain[..., None])[..., 0] @ problem.start
@@ -204,10 +228,10 @@ def brute_force(data, policy, discount, prior, pool=20_000, outer=800, seed=0):
         means = []
         for world in range(outer):
             after = generator.choice(STATES, p=worlds.rows[world, state, action])
-            mean, sd = worlds.reward[world, state, action], worlds.reward_sd[world, state, action]
+            mean, sd = rewards[world, state, action, after], worlds.reward_sd[world, state, action]
             reward = generator.normal(mean, sd)
             likely = worlds.rows[:, state, action, after] / worlds.reward_sd[:, state, action]
-            gaps = (reward - worlds.reward[:, state, action]) / worlds.reward_sd[:, state, action]
+            gaps = (reward - rewards[:, state, action, after]) / worlds.reward_sd[:, state, action]
             likely = likely * np.exp(-0.5 * gaps**2)
             means.append(likely @ values / likely.sum())
         reductions[state, action] = np.var(means, ddof=1)
@@ -215,9 +239,10 @@ def brute_force(data, policy, discount, prior, pool=20_000, outer=800, seed=0):
 
 
 @pytest.mark.slow
-def test_collect_against_brute_force(little, policy):
-    expected, variance = brute_force(little, policy, 0.8, TAME)
-    plan = collect_next(little, policy, 0.8, prior=TAME, draws=4000)
+@pytest.mark.parametrize("prior", [TAME, dataclasses.replace(TAME, outcome_strength=0.3)])
+def test_collect_against_brute_force(little, policy, prior):
+    expected, variance = brute_force(little, policy, 0.8, prior)
+    plan = collect_next(little, policy, 0.8, prior=prior, draws=4000)
     assert plan.variance == pytest.approx(variance, rel=0.1)
     # A variance of 800 draws is known to about 5%; the rest is what the first order leaves out.
     np.testing.assert_allclose(plan.reduction, expected, rtol=0.3)

@@ -1,16 +1,21 @@
 """Logs whose states are vectors, and what a policy is worth there."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
+from bellief.beliefs import linear
 from bellief.errors import UserError
+from bellief.features import parse
 from bellief.offline import FeatureSettings, FeatureTransitions, LogStatistics, Transitions, compare, evaluate
-from bellief.offline import features as features_module
-from bellief.offline.feature_calibration import certify_features
+from bellief.offline.feature_belief import learn
+from bellief.offline.feature_calibration import calibrate, certify_features
+from bellief.offline.feature_log import units_of
 from bellief.offline.feature_policies import read_feature_policy
+from bellief.offline.feature_priors import scales_of
 from bellief.offline.features import evaluate_features
 
 ACTIONS = np.array([[[0.9, 0.1], [0.0, 0.9]], [[0.8, -0.1], [0.1, 0.95]]])
@@ -208,8 +213,58 @@ def test_calibration():
     assert found.calibrated
 
 
-def test_intervals_that_are_known_to_be_narrow_come_with_a_warning():
-    assert features_module._coverage_warning(2, 100) == []
-    (sentence,) = features_module._coverage_warning(4, 500)
-    assert "68%" in sentence
-    assert sentence.endswith("bellief certify --features 4 --transitions 500.")
+@pytest.mark.slow
+def test_calibration_in_the_units_of_the_log():
+    found = calibrate(3, 2, 200, 100, 0.9, 12, 199, "joint", 1, True, lambda fraction: None)
+    for level, share in found.coverage.items():
+        # False failures: 1e-4 for the four together.
+        assert stats.binomtest(round(100 * share), 100, level).pvalue > 2.5e-5, level
+
+
+def runaway_log(steps=400, noise=0.05, seed=0):
+    """A first feature that doubles now and then, so that a few steps hold nearly all of its spread."""
+    rng = np.random.default_rng(seed)
+    state = rng.normal(size=(steps, 2)) * np.where(np.arange(steps) % 40 == 0, 300, 1)[:, None] ** [1, 0]
+    action = rng.integers(0, 2, steps)
+    following = state + state @ [[0.5, 0.0], [0.1, -0.1]] + noise * rng.normal(size=state.shape)
+    reward = 1 + state[:, 1] - 0.2 * state[:, 0] ** 2 + noise * rng.normal(size=steps)
+    return Transitions.from_arrays(state, action, reward, following)
+
+
+def test_the_default_prior_leaves_to_the_data_what_they_know():
+    """Least squares, with their noise, however heavy the tails: no weight is shrunk beyond its own error."""
+    log = runaway_log()
+    units = units_of(log)
+    form = linear.make_form("difference", parse("constant+raw", 2), parse("constant+poly:2", 2))
+    state, following = units.standard(log.state), units.standard(log.next_state)
+    with jax.enable_x64(True):
+        belief = learn(log, units, form, None, state, following)
+        features = np.asarray(jax.vmap(lambda one: form.reward_features(one, jnp.asarray(units.bounds)))(state))
+    for action in range(2):
+        rows = log.action == action
+        design, reward = features[rows], log.reward[rows] / units.reward
+        weights, (squares,), _, _ = np.linalg.lstsq(design, reward, rcond=None)
+        root = np.asarray(belief.rewards.root[action])
+        mean = np.linalg.solve(root[:-1, :-1], root[:-1, -1])
+        noise = root[-1, -1] ** 2 / float(belief.rewards.degrees[action])
+        assert noise == pytest.approx(squares / (len(reward) - 6), rel=0.1)
+        error = np.sqrt(noise * np.diag(np.linalg.inv(design.T @ design)))
+        assert (np.abs(mean - weights) < 0.1 * error).all()
+
+
+def test_scales_of_a_regression():
+    rng = np.random.default_rng(0)
+    x = np.concatenate([np.ones((300, 1)), 50 * rng.normal(size=(300, 1))], axis=1)
+    y = x @ [[1.0, 0.0], [2.0, 0.01]] + rng.normal(size=(300, 2)) * [3, 0.1]
+    groups = [np.arange(300) < 100, (np.arange(300) >= 100) & (np.arange(300) < 290)]
+    scales = scales_of(x, y, groups)
+    np.testing.assert_allclose(scales.features, [1, 2500], rtol=0.2)
+    np.testing.assert_allclose(scales.noise, [9, 0.01], rtol=0.2)
+    # Rows outside all groups do not count; other units are other units and nothing else.
+    moved = scales_of(np.where(groups[0] | groups[1], x.T, 1e9).T * [1, 7], y * [3, 1], groups)
+    np.testing.assert_allclose(moved.features, scales.features * [1, 49])
+    np.testing.assert_allclose(moved.noise, scales.noise * [9, 1])
+    # As many weights as rows, or no rows at all: the log does not tell the noise.
+    for rows in (2, 0):
+        few = scales_of(x, y, [np.arange(300) < rows])
+        np.testing.assert_allclose(few.noise, 0.1 * few.outputs)

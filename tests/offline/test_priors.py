@@ -7,7 +7,7 @@ import pytest
 from bellief.beliefs import outcomes
 from bellief.errors import UserError
 from bellief.offline import Transitions, evaluate
-from bellief.offline.priors import logged_prior, read_prior, reward_scales
+from bellief.offline.priors import logged_prior, read_prior, reward_scales, widening
 from bellief.offline.problem import prepare
 from bellief.offline.sampling import belief_from
 from bellief.offline.worlds import counts_of, draw
@@ -29,6 +29,23 @@ def test_scales():
     assert scales.pairs == pytest.approx(9.25, rel=0.35)
     alike = reward_scales(Transitions.from_arrays(*table(outcomes=0.0), states=20, actions=5).statistics())
     assert alike.outcomes < 0.02
+
+
+def test_a_scale_from_few_numbers_is_widened():
+    assert [round(widening(degrees), 2) for degrees in (1, 3, 30)] == [42.03, 2.64, 1.09]
+    assert widening(10**6) == pytest.approx(1, abs=1e-5)
+    # Pairs pay 1, 2 and 6 on average, with two rewards of each that differ by 0.2.
+    reward = np.array([0.9, 1.1, 1.9, 2.1, 5.9, 6.1])
+    log = Transitions.from_arrays(np.repeat([0, 1, 2], 2), np.zeros(6, int), reward, np.zeros(6, int))
+    scales = reward_scales(log.statistics())
+    assert scales.location == pytest.approx(3)
+    assert scales.pairs == pytest.approx(7 * (1 + 1 / 3) * widening(2))
+    assert scales.noise == pytest.approx(0.02 * widening(3))
+    assert scales.outcomes == pytest.approx(0.01)
+    # Nothing seen twice: all of the variance may be noise. One pair only: others may differ by more than its rewards.
+    once = reward_scales(Transitions.from_arrays([0, 0], [0, 0], [1.0, 3.0], [0, 1]).statistics())
+    assert once.noise == pytest.approx(1)
+    assert once.pairs == pytest.approx(widening(1))
 
 
 def test_units_do_not_matter(policy, log):

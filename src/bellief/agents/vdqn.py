@@ -12,6 +12,22 @@ draw, of the network and of the target, as published, at the price of a second m
 Deviations: a Gaussian prior over weights (the published one is flat, so that only the entropy is left of the
 divergence); a replay buffer of 10^5 instead of 10^6 transitions, which is ample for the few thousand different
 transitions of a tabular problem.
+
+>>> import jax
+>>> from bellief.agents import vdqn
+>>> from bellief.envs import make
+>>> from bellief.types import Transition
+>>> config = vdqn.Config(width=4, hidden_layers=1, buffer=10, batch=2)
+>>> key, spaces = jax.random.key(0), make("nchain").spaces()
+>>> state = vdqn.init(key, config, spaces)
+>>> state = vdqn.update(config, state, Transition(*map(jax.numpy.asarray, (0, 1, 0.0, 1, False))))
+>>> state, info = vdqn.plan(key, config, spaces, state)
+>>> type(state).__name__, type(info).__name__, info.value_mean.shape
+('State', 'Info', (5,))
+>>> vdqn.act(key, config, state, jax.numpy.array(1)).item() in (0, 1)
+True
+>>> vdqn.policy(config, state).sum(1).tolist()
+[1.0, 1.0, 1.0, 1.0, 1.0]
 """
 
 import dataclasses
@@ -241,28 +257,21 @@ def divergence(weights: Weights, prior_sd: float) -> Float[Array, ""]:
     return sum(jax.tree.leaves(jax.tree.map(of_array, weights.mean, weights.log_sd)), start=jnp.zeros(()))
 
 
-def as_inputs(states: Int[Array, "n"] | Float[Array, "n D"], size: int) -> Float[Array, "n inputs"]:
-    """Counted states one-hot, states that are vectors as they are."""
-    return states if jnp.issubdtype(states.dtype, jnp.floating) else jax.nn.one_hot(states, size, dtype=jnp.float32)
-
-
 def sample_values(
     key: Key[Array, ""], weights: Weights, states: Int[Array, "n"] | Float[Array, "n D"]
 ) -> Float[Array, "n A"]:
     """Q values of some states, each under its own draw of all weights."""
     signal = None
     for number, (mean, log_sd) in enumerate(zip(weights.mean, weights.log_sd, strict=True)):
-        variance = jax.tree.map(lambda values: jnp.exp(2 * values), log_sd)
-        if signal is None:
-            inputs = as_inputs(states, mean.weight.shape[0])
-            squares = inputs**2
+        if signal is None and jnp.issubdtype(states.dtype, jnp.integer):
+            # The product of a one-hot state and a matrix is a row of the matrix.
+            centre, variance = mean.weight[states], jnp.exp(2 * log_sd.weight[states])
         else:
-            inputs = jax.nn.relu(signal)
-            squares = inputs**2
-        centre = inputs @ mean.weight + mean.bias
-        spread = jnp.sqrt(squares @ variance.weight + variance.bias)
+            inputs = states if signal is None else jax.nn.relu(signal)
+            centre, variance = inputs @ mean.weight, inputs**2 @ jnp.exp(2 * log_sd.weight)
+        spread = jnp.sqrt(variance + jnp.exp(2 * log_sd.bias))
         normal = jax.random.normal(jax.random.fold_in(key, number), centre.shape, centre.dtype)
-        signal = centre + spread * normal
+        signal = centre + mean.bias + spread * normal
     assert signal is not None  # there is always a layer
     return signal
 

@@ -1,6 +1,16 @@
 """Dirichlet belief about the rows of a transition table; the state is a table of exact integer counts.
 
 Rows lie along the last axis; any number of leading axes index independent rows.
+
+>>> import jax, numpy as np
+>>> from bellief.beliefs import dirichlet
+>>> counts = dirichlet.update(dirichlet.init(rows=(2,), outcomes=3), (np.array([0, 0]),), np.array([1, 1]))
+>>> print(np.asarray(dirichlet.mean(1.0, counts)).round(2))
+[[0.2  0.6  0.2 ]
+ [0.33 0.33 0.33]]
+>>> row = dirichlet.sample(jax.random.key(0), 1.0, counts)
+>>> row.sum(-1).round(3).tolist(), dirichlet.log_density(1.0, counts, row).shape
+([1.0, 1.0], (2,))
 """
 
 import math
@@ -8,7 +18,7 @@ import math
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from bellief import draws
 from bellief.beliefs.gamma import sample_log_gamma
@@ -67,7 +77,7 @@ def sample(
     # Gamma(prior + n) = Gamma(prior) + Gamma(n): observations add to what the prior gave the column.
     added = jnp.where(seen > 0, jnp.exp(sample_log_gamma(seen_key, jnp.maximum(seen, 1).astype(dtype))), 0)
     # In one row until all is added: the last axis is often shorter than a vector instruction.
-    weights = shortcut(prior_key, prior, counts.shape, dtype)
+    weights = shortcut(prior_key, prior, counts.shape, dtype, seen[..., :1] > 0)
     places = outcomes * jnp.arange(counts.size // outcomes)[:, None] + where.reshape(-1, support)
     weights = weights.at[places].add(added.reshape(-1, support)).reshape(counts.shape)
     # Without the barrier XLA fuses the draw into the row sum, and a GPU kernel takes a minute to compile.
@@ -75,23 +85,28 @@ def sample(
     return weights / jnp.sum(weights, axis=-1, keepdims=True)
 
 
-def _half_squares(key, prior: float, shape: tuple[int, ...], dtype) -> Float[Array, "n"]:
+def _half_squares(key, prior: float, shape: tuple[int, ...], dtype, observed) -> Float[Array, "n"]:
     """Gamma(1/2) in every column, all rows in one."""
-    del prior
+    del prior, observed
     return draws.normal(key, (math.prod(shape),), dtype) ** 2 / 2
 
 
-def _jumps(key, prior: float, shape: tuple[int, ...], dtype) -> Float[Array, "n"]:
+def _jumps(key, prior: float, shape: tuple[int, ...], dtype, observed: Bool[Array, "*rows 1"]) -> Float[Array, "n"]:
     """Gamma(prior) in every column of rows whose total shape a = prior * O is small, all rows in one.
 
     The columns together are a gamma process with independent increments: its jumps are exp(-T_i / a) E_i, with T_i the
     arrivals of a Poisson process and E_i standard exponentials (Bondesson 1982), each in a random column. The first
     JUMPS of them leave out less than exp(-JUMPS / a), far below rounding.
+
+    Where nothing was `observed` only the ratios of a row matter, and they are all there is: with a = 0.1 one row in six
+    thousand has nothing that float32 can hold. There the first jump's size is taken out of the row.
     """
     *rows, outcomes = shape
     arrival_key, size_key, column_key = jax.random.split(key, 3)
     arrivals = jnp.cumsum(jax.random.exponential(arrival_key, (*rows, JUMPS), dtype), axis=-1)
-    jumps = jnp.exp(-arrivals / (prior * outcomes)) * jax.random.exponential(size_key, (*rows, JUMPS), dtype)
+    arrivals = arrivals - jnp.where(observed, 0, arrivals[..., :1])
+    sizes = jnp.maximum(jax.random.exponential(size_key, (*rows, JUMPS), dtype), jnp.finfo(dtype).tiny)
+    jumps = jnp.exp(-arrivals / (prior * outcomes)) * sizes
     columns = jax.random.randint(column_key, (*rows, JUMPS), 0, outcomes)
     where = jnp.indices(columns.shape, sparse=True)[:-1]
     return jnp.zeros(shape, dtype).at[(*where, columns)].add(jumps).reshape(-1)

@@ -41,7 +41,6 @@ def run(
     device: str = "auto",
     readings: tuple[int, ...] = (),
     longest_gap: int | None = None,
-    support: int | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> RunResult:
     """Let an agent learn in an environment, `runs` times independently.
@@ -66,10 +65,12 @@ def run(
         readings: steps at which to read the curves, besides the usual ones.
         longest_gap: plan at least every so many steps. The paper's updates come ever more rarely; where an agent can
             repeat itself without moving, at a wall or by a refused pick-up, it learns one thing an update.
-        support: of a Gymnasium environment that is stepped: a promise that no action in a state has more than so many
-            different outcomes, 1 where nothing is random. Models are then drawn much faster; the belief is the same,
-            and a broken promise is noticed.
         progress: called with the finished fraction from time to time.
+
+    >>> import bellief
+    >>> result = bellief.run("nchain", "q-learning", steps=30, runs=2)
+    >>> result.total.shape[0], result.policies.shape
+    (2, (2, 5, 2))
     """
     if not 1 <= steps < 2**31:
         raise UserError(f"steps must lie between 1 and {2**31 - 1}, not {steps}.")
@@ -90,7 +91,7 @@ def run(
         return run_box(
             box, entry, steps, runs, seed, settings or {}, half_life, width, readings, progress, 0, device, longest_gap
         )
-    world = open_world(env, env_settings or {}, table, bins, support)
+    world = open_world(env, env_settings or {}, table, bins)
     module = entry.load_for(DISCRETE, world.name)
     config = inform(module, build_config(module.Config, agent, settings or {}), agent, world)
     began = time.perf_counter()
@@ -161,13 +162,13 @@ class _Real:
     kind = DISCRETE
     model = None
 
-    def __init__(self, name: str, parameters: dict[str, Any], bins: int | None, support: int | None = None):
+    def __init__(self, name: str, parameters: dict[str, Any], bins: int | None):
         # Gymnasium is imported only where it is used: the compiled loop runs on machines without it.
         from bellief.envs import discrete
 
         self.name, self.parameters, self.bins, self.discrete = name, parameters, bins, discrete
         env = discrete.make_gymnasium(name, bins, **parameters)
-        self.spaces: Spaces = discrete.gymnasium_spaces(env, name)._replace(support=support)
+        self.spaces: Spaces = discrete.gymnasium_spaces(env, name)
         env.close()
 
     def gain(self, policy: np.ndarray) -> float:
@@ -183,8 +184,7 @@ class _Real:
             element, reward, terminated, truncated, _ = env.step(action.decode(number))
             return observation.encode(element), float(reward), bool(terminated), bool(truncated)
 
-        simulator = stepped.Simulator(lambda seed: observation.encode(env.reset(seed=seed)[0]), step, env.close)
-        return simulator if self.spaces.support is None else stepped.watched(simulator, self.spaces.support, self.name)
+        return stepped.Simulator(lambda seed: observation.encode(env.reset(seed=seed)[0]), step, env.close)
 
     def shapes(self, keys: loop.RunKeys, module: Any, config: Any) -> Any:
         """Shapes and dtypes of a snapshot's `runs`."""
@@ -208,14 +208,8 @@ class _Real:
 World = _Tabular | _Real | Compiled | Real
 
 
-def open_world(
-    env: Any, parameters: dict[str, Any], table: bool, bins: int | None, support: int | None = None
-) -> _Tabular | _Real:
+def open_world(env: Any, parameters: dict[str, Any], table: bool, bins: int | None) -> _Tabular | _Real:
     """An environment and the loop that steps it: the one place that knows which loop belongs to which environment."""
-    if support is not None and (table or isinstance(env, Environment) or not looks_like_gymnasium(env)):
-        raise UserError("support is for Gymnasium environments that are stepped; the others know their own.")
-    if support is not None and support < 1:
-        raise UserError(f"support must be at least 1, not {support}.")
     if isinstance(env, Environment) or not looks_like_gymnasium(env):
         if table or bins is not None:
             raise UserError("table and bins are for Gymnasium environments; leave them out for this one.")
@@ -226,7 +220,7 @@ def open_world(
         from bellief.envs.discrete import read_table
 
         return _Tabular(read_table(env, **parameters))
-    return _Real(env, parameters, bins, support)
+    return _Real(env, parameters, bins)
 
 
 def open_any(env: Any, parameters: dict[str, Any], table: bool, bins: int | None) -> World:

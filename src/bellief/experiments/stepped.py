@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bellief.errors import UserError
 from bellief.experiments import devices
 from bellief.experiments.devices import Places
 from bellief.experiments.loop import ACT_STREAM, INIT_STREAM, Plan, Reading, Run, RunKeys, Snapshot, plan_states
@@ -37,32 +36,6 @@ class Simulator(NamedTuple):
     reset: Callable[[int | None], int]
     step: Callable[[int], tuple[int, float, bool, bool]]
     close: Callable[[], None]
-
-
-def watched(simulator: Simulator, support: int, name: str) -> Simulator:
-    """The same, which notices where a pair has more different outcomes than was promised."""
-    outcomes: dict[tuple[int, int], set[int]] = {}
-    state = 0
-
-    def reset(seed: int | None) -> int:
-        nonlocal state
-        state = simulator.reset(seed)
-        return state
-
-    def step(action: int) -> tuple[int, float, bool, bool]:
-        nonlocal state
-        following, reward, terminated, truncated = simulator.step(action)
-        seen = outcomes.setdefault((state, action), set())
-        seen.add(-1 if terminated else following)
-        if len(seen) > support:
-            raise UserError(
-                f"Action {action} in state {state} of {name} has had {len(seen)} different outcomes, not at most "
-                f"{support}: give a larger support, or none."
-            )
-        state = following
-        return following, reward, terminated, truncated
-
-    return Simulator(reset, step, simulator.close)
 
 
 class ReplayError(RuntimeError):

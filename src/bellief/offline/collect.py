@@ -11,11 +11,12 @@ from bellief.beliefs import sparse
 from bellief.errors import UserError
 from bellief.offline.checks import check_numbers
 from bellief.offline.labels import Labels, name_of
-from bellief.offline.models import sampled
+from bellief.offline.models import Explored, sampled
 from bellief.offline.policies import read_policy
 from bellief.offline.problem import Problem, prepare
 from bellief.offline.statistics import LogStatistics
 from bellief.offline.transitions import Transitions
+from bellief.offline.worlds import counts_of, outcome_rewards
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,6 +29,12 @@ class CollectionPlan:
     `reduction[s, a]` is infinite where the reward of a pair was never observed and its prior has no variance; such
     pairs come first, by the time the policy spends with them. `variance` is that of the start value now (None where
     it does not exist), and `time` the discounted visits of each pair.
+
+    >>> import bellief
+    >>> data = bellief.Transitions.from_arrays([0] * 22, [0] * 20 + [1] * 2, [1.0, 2.0] * 11, [0] * 22)
+    >>> plan = bellief.collect_next(data, discount=0.5, draws=100)
+    >>> isinstance(plan, bellief.CollectionPlan), plan.seen.tolist(), bool(plan.reduction.argmax() == 1)
+    (True, [[20, 2]], True)
     """
 
     reduction: Float[np.ndarray, "S A"]
@@ -114,12 +121,17 @@ def collect_next(
 
     Observing a pair moves the posterior mean of its row and of its reward; the variance of the value falls by the
     variance of that movement. For Dirichlet rows and NormalGamma rewards it is visits / (n0 + n + visits) of the
-    present variance (rewards are taken by pair, also under a prior that has them by outcome), and the value answers to
-    it, to first order, with its gradient averaged over posterior draws:
-    discounted visits of the pair, times the values of the next states. Higher orders are left out; on small problems
-    the result is checked against brute force.
+    present variance, and the value answers to it, to first order, with its gradient averaged over posterior draws:
+    discounted visits of the pair, times the values of the next states and, where rewards go with the outcome, what
+    these pay. Higher orders are left out; on small problems the result is checked against brute force.
 
     `visits` is how many further visits of a pair are weighed; the other options are those of `evaluate`.
+
+    >>> import bellief
+    >>> data = bellief.Transitions.from_arrays([0] * 22, [0] * 20 + [1] * 2, [1.0, 2.0] * 11, [0] * 22)
+    >>> plan = bellief.collect_next(data, discount=0.5, draws=100)
+    >>> plan.ranking()[0]  # state and action: the one that was tried less
+    (0, 1)
     """
     check_numbers(discount, 0.9, seed, draws=draws)
     if visits < 1:
@@ -132,16 +144,45 @@ def collect_next(
     table = read_policy(policy, log)
     explored = sampled(problem, seed, draws).explore(table)
     time = explored.visits.mean(0)[:, None] * table
-    rows = table**2 * _row_variances(problem, explored.values, explored.visits)
-    reward, weight = _reward_variances(problem)
     seen = log.visits()
+    by_outcome = problem.prior.outcome_strength is not None
+    rows, rewards = (_reductions_by_outcome if by_outcome else _reductions)(problem, explored, visits, seen)
     with np.errstate(invalid="ignore"):
-        from_rewards = np.where(time > 0, time**2 * reward, 0.0)
-    reduction = visits / (weight + seen + visits) * rows
-    reduction = reduction + visits / (problem.prior.reward_strength + seen + visits) * from_rewards
+        reduction = table**2 * rows + np.where(time > 0, time**2 * rewards, 0.0)
     values = explored.values @ problem.start
     variance = float(values.var(ddof=1)) if np.isfinite(reduction).all() and draws > 1 else None
     return CollectionPlan(reduction, time, seen, variance, visits, len(log), log.state_labels, log.action_labels)
+
+
+def _reductions(problem: Problem, explored: Explored, visits: int, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What more visits of each pair take from the value's variance, by its row and by its reward.
+
+    For a policy that surely takes the pair; the second for one discounted visit of it.
+    """
+    reward, weight = _reward_variances(problem)
+    rows = visits / (weight + seen + visits) * _row_variances(problem, explored.values, explored.visits)
+    return rows, visits / (problem.prior.reward_strength + seen + visits) * reward
+
+
+def _reductions_by_outcome(problem: Problem, explored: Explored, visits: int, seen: np.ndarray):
+    """The same where rewards go with the outcome: a likelier outcome brings its reward and the value that follows.
+
+    Given the noise rewards are Gaussian, so what is left of a variance depends on counts only; those after more visits
+    are taken at their expectation.
+    """
+    states, counts = problem.log.states, counts_of(problem)
+    belief = outcome_rewards(problem.prior, counts)
+    following = np.zeros((states, counts.outcomes.shape[-1]))
+    following[:, :states] = problem.discount * explored.visits.T @ explored.values / len(explored.values)
+    slope = following[:, None] + explored.visits.mean(0)[:, None, None] * belief.means()
+    concentration = problem.prior.concentration(counts.outcomes.shape[-1]) + counts.outcomes
+    total = concentration.sum(-1)
+    row = concentration / total[..., None]
+    spread = (row * (slope - (row * slope).sum(-1, keepdims=True)) ** 2).sum(-1) / (total + 1)
+    later = outcome_rewards(problem.prior, counts._replace(outcomes=counts.outcomes + visits * row))
+    noise = np.full(seen.shape, np.inf)
+    np.divide(belief.rate, belief.shape - 1, out=noise, where=belief.shape > 1)
+    return visits / (total + visits) * spread, noise * (belief.width(row) - later.width(row))
 
 
 def _row_variances(problem: Problem, values: Float[np.ndarray, "N S"], visits: Float[np.ndarray, "N S"]):

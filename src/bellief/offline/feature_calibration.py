@@ -14,11 +14,14 @@ from bellief.beliefs.linear import Prior
 from bellief.offline.calibration import Calibration, Certificate, Tally
 from bellief.offline.checks import check_choice, check_numbers
 from bellief.offline.feature_log import FeatureTransitions, Units
-from bellief.offline.features import LOGGED_PRIOR, METHODS, evaluate_features
+from bellief.offline.features import METHODS, evaluate_features
 from bellief.offline.transitions import Transitions
 
 # States of made-up problems are measured in units of one, and quadratic features refer to this box.
 EDGE = 3.0
+# What made-up problems come from: a step changes a feature by a seventh of its unit, more or less, and what it changes
+# by depends as weakly on the state; rewards are of the size of one.
+WORLDS = Prior(precision=1.0, scale=0.02, more_degrees=2.0, reward_precision=0.1, reward_shape=2.0, reward_rate=0.1)
 EPISODE = 20
 TRUTH_ROLLOUTS = 20_000
 
@@ -105,12 +108,12 @@ def calibrate(
     box = np.stack([np.full(dimension, -EDGE), np.full(dimension, EDGE)])
     units = None if own_units else Units(np.zeros(dimension), np.ones(dimension), 1.0, box)
     for number in range(simulations):
-        world = draw_world(rng, LOGGED_PRIOR, dimension, actions)
+        world = draw_world(rng, WORLDS, dimension, actions)
         policy = rng.normal(scale=0.5, size=(actions, dimension + 1))
         log, start = simulate(rng, world, transitions), rng.standard_normal(dimension)
         posterior = evaluate_features(
-            log, policy, discount, method=method, horizon=horizon, start=start, draws=draws,
-            seed=seed * simulations + number, units=units, check=False,
+            log, policy, discount, method=method, prior="logged" if own_units else WORLDS, horizon=horizon, start=start,
+            draws=draws, seed=seed * simulations + number, units=units, check=False,
         )  # fmt: skip
         tally.add(posterior, true_value(rng, world, policy, start, discount, horizon))
         progress((number + 1) / simulations)
@@ -134,6 +137,11 @@ def certify_features(
     """Calibration for problems whose states have so many features: worlds from the default prior, linear dynamics.
 
     `estimated` asks for a second pass in which the units are taken from each log, as `evaluate` does.
+
+    >>> from bellief.offline.feature_calibration import certify_features
+    >>> found = certify_features(1, 20, simulations=1, draws=9, horizon=2, estimated=False)
+    >>> found.known.draws
+    9
     """
     check_choice("method for states that are vectors", method, METHODS)
     counts = {"features": features, "transitions": transitions, "actions": actions, "simulations": simulations}

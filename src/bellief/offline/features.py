@@ -20,19 +20,12 @@ from bellief.offline.checks import check_choice, check_numbers
 from bellief.offline.feature_belief import boundary, learn
 from bellief.offline.feature_log import FeatureTransitions, Units, units_of
 from bellief.offline.feature_policies import FeaturePolicy, read_feature_policy
+from bellief.offline.feature_priors import described, read_prior
 from bellief.offline.labels import name_of
 from bellief.offline.posterior import ValuePosterior, interval
-from bellief.offline.tables import shown
 
 # The first two are one and the same: the value of every sampled model by rollouts, kept with its model.
 METHODS = ("joint", "monte-carlo", "fitted")
-
-# In the units of the log: a step changes a feature by a seventh of its spread, more or less, and what it changes by
-# depends as weakly on the state; rewards are of the size of a typical one. The weight of one or two observations.
-LOGGED_PRIOR = linear.Prior(
-    precision=1.0, scale=0.02, more_degrees=2.0, reward_precision=0.1, reward_shape=2.0, reward_rate=0.1
-)
-PRIORS = {"logged": LOGGED_PRIOR, **linear.PRIORS}
 
 # An infinite horizon is cut where what lies beyond it weighs less than this, in rollouts and in fitted values.
 TRUNCATION, FITTED_TRUNCATION = 1e-3, 1e-6
@@ -40,8 +33,9 @@ TRUNCATION, FITTED_TRUNCATION = 1e-3, 1e-6
 FEWEST_STATES, STARTS = 64, 64
 # Models that are computed at once, and that fitted values are checked with: starts, and rollouts of each.
 BATCH, CHECK_STARTS, CHECK_ROLLOUTS = 20, 16, 32
-# A larger share of noise in the variance of draws is told.
-MOST_NOISE = 0.5
+# Rollouts are repeated up to so many times while more than the first share of the draws' variance is their noise; more
+# than the second is told.
+MOST_REPEATS, SMALL_NOISE, MOST_NOISE = 8, 0.2, 0.5
 # Number of the key stream of rollouts; models count up from zero.
 ROLLOUT_STREAM = 2**30
 # With more features than this, quadratic functions of them are too many to be the default.
@@ -55,7 +49,11 @@ class FeatureSettings:
     Descriptions of features are those of `bellief.features` (for example `constant+raw+rbf:4`), of states in the units
     of the log. `dynamics` is `difference` (what a step adds to the state is linear in the features) or `direct` (the
     next state is). `termination` says of a single state whether it ends an episode; without it the end is learned.
-    `rollouts` of every model stand behind each of its values.
+    `rollouts` of every model stand behind each of its values, up to eight times as many where their noise is large.
+
+    >>> import bellief
+    >>> bellief.FeatureSettings(features="constant+raw+rbf:4").dynamics
+    'difference'
     """
 
     dynamics: str = "difference"
@@ -93,13 +91,22 @@ def evaluate_features(
     Models come from the linear-Gaussian belief of the paper's continuous case. `joint` (or `monte-carlo`, the same
     here) rolls every model out. `fitted` fits the value of each model by the induction, which is faster and as good as
     the value features are: `check` compares it with rollouts of some of the models.
+
+    >>> import numpy as np
+    >>> import bellief
+    >>> states = np.sin(np.arange(41.0))[:, None]
+    >>> log = bellief.Transitions.from_arrays(states[:-1], [0, 1] * 20, states[:-1, 0], states[1:])
+    >>> few = bellief.FeatureSettings(rollouts=4)
+    >>> value = bellief.evaluate_features(log, discount=0.5, horizon=5, draws=20, settings=few)
+    >>> value.samples.shape[0], bool(np.isfinite(value.samples).all())
+    (20, True)
     """
     settings = FeatureSettings() if settings is None else settings
     check_choice("method for states that are vectors", method, METHODS)
     check_numbers(discount, level, seed, horizon=horizon, draws=draws, rollouts=settings.rollouts)
     if discount == 1 and horizon is None:
         raise UserError("With discount 1 and states that are vectors give a horizon, or a discount below 1.")
-    prior = _named(prior)
+    given = read_prior(prior)
     dimension = log.state.shape[1]
     first = _first_states(log) if start is None else read_states(start, log, "start")
     asked = np.zeros((0, dimension)) if at is None else read_states(at, log, "at")
@@ -117,7 +124,7 @@ def evaluate_features(
         cut = FITTED_TRUNCATION if method == "fitted" else TRUNCATION
         steps = math.ceil(math.log(cut) / math.log(discount)) if horizon is None else horizon
         box = evaluate_box.Settings(features=value, horizon=steps, discount=discount, ridge=1e-9)
-        problem = _Problem(log, units, form, box, chosen, settings.termination, prior)
+        problem = _Problem(log, units, form, box, chosen, settings.termination, given)
         rollouts = None if method == "fitted" else settings.rollouts
         samples, noise = problem.start_values(seed, first, draws, rollouts)
         if len(asked):
@@ -137,20 +144,10 @@ def evaluate_features(
         actions=log.actions,
         transitions=len(log),
         sd_exists=np.full(samples.shape[1], problem.has_variance(horizon)),
-        diagnostics={"prior": dataclasses.asdict(prior), "horizon": horizon, "mdps": draws} | notes,
+        diagnostics={"prior": described(given), "horizon": horizon, "mdps": draws} | notes,
         level=level,
         state_labels=("start", *labels),
     )
-
-
-def _named(prior: str | linear.Prior) -> linear.Prior:
-    if isinstance(prior, linear.Prior):
-        return prior
-    if prior not in PRIORS:
-        raise UserError(
-            f"There is no prior '{shown(prior)}' for states that are vectors; choose one of {', '.join(PRIORS)}."
-        )
-    return PRIORS[prior]
 
 
 def _first_states(log: FeatureTransitions) -> Float[np.ndarray, "n D"]:
@@ -201,25 +198,36 @@ class _Problem:
     def values(self, seed: int, states, count: int, rollouts: int | None, mix=None) -> tuple[np.ndarray, float]:
         """Draws of values (mixed by `mix`), and the largest share of their variance that was the noise of rollouts.
 
-        Two independent halves tell that noise from what models differ by, and it is taken out of the spread again.
+        Two independent halves tell that noise from what models differ by, and it is taken out of the spread again;
+        where it is much, there are more rollouts first.
         """
         mix = np.eye(len(states)) if mix is None else mix
         if rollouts is None:
             return self.draws(seed, states, count, None) @ mix, 0.0
         # At least a mirrored pair in each half.
         half = 2 * -(-rollouts // 4)
-        halves = [self.draws(seed, states, count, half, number) @ mix for number in (0, 1)]
-        return _without_noise(*halves)
+        sums, repeats = [np.zeros((count, mix.shape[1])) for _ in range(2)], 0
+        while True:
+            for number in range(repeats, max(1, 2 * repeats)):
+                for place in (0, 1):
+                    sums[place] += self.draws(seed, states, count, half, 2 * number + place) @ mix
+            repeats = max(1, 2 * repeats)
+            found, noise = _without_noise(*(part / repeats for part in sums))
+            if noise <= SMALL_NOISE or repeats >= MOST_REPEATS:
+                return found, noise
 
     def draws(self, seed: int, states, count: int, rollouts: int | None, half: int = 0) -> np.ndarray:
-        """Values of the states in models number 0, 1, ... of the seed's stream; fitted ones without rollouts."""
+        """Values of the states in models number 0, 1, ... of the seed's stream; fitted ones without rollouts.
+
+        Another `half` has other rollouts of the same models.
+        """
         queries = jnp.asarray(self.units.standard(states))
         key, groups = jax.random.key(seed), -(-count // BATCH)
         found = np.zeros((groups * BATCH, len(queries)))
         for group in range(groups):
             part = slice(group * BATCH, (group + 1) * BATCH)
             found[part] = _values(
-                jax.random.fold_in(key, ROLLOUT_STREAM + 2 * group + half),
+                jax.random.fold_in(jax.random.fold_in(key, ROLLOUT_STREAM + half), group),
                 _models(key, self.belief, jnp.arange(part.start, part.stop)),
                 self.policy.weights,
                 self.boundary,
@@ -271,7 +279,6 @@ class _Problem:
             warnings.append("The posterior has no finite variance (states may run away in some worlds): no sd.")
         if self.learned:
             warnings.append("Where episodes end is learned as one boundary, taken as if it were known.")
-        warnings += _coverage_warning(len(log.feature_names), len(log))
         return {"features": list(log.feature_names), "runaway_models": runaway, "warnings": warnings}
 
 
@@ -311,16 +318,6 @@ def _without_noise(one: Float[np.ndarray, "N q"], other: Float[np.ndarray, "N q"
     noise, spread = (np.subtract(*np.quantile(values, [0.75, 0.25], axis=0)) for values in ((one - other) / 2, both))
     share = np.divide(noise**2, spread**2, out=np.zeros_like(noise), where=spread > 0)
     return middle + (both - middle) * np.sqrt(np.clip(1 - share, 0, 1)), float(share.max())
-
-
-def _coverage_warning(features: int, transitions: int) -> list[str]:
-    """What docs/results/certify.md found: units taken from the log make intervals too narrow in more dimensions."""
-    if features <= 2:
-        return []
-    return [
-        "With more than two features intervals have been too narrow: of 90% intervals 68% held the truth with four. "
-        f"See for yours: bellief certify --features {features} --transitions {transitions}."
-    ]
 
 
 def _noise_warning(share: float) -> list[str]:

@@ -22,7 +22,12 @@ MOST_STATES = 150
 
 
 class Forecast(NamedTuple):
-    """Chance of choosing the best policy after more transitions, with the standard error over simulated worlds."""
+    """Chance of choosing the best policy after more transitions, with the standard error over simulated worlds.
+
+    >>> from bellief.offline.preposterior import Forecast
+    >>> Forecast(transitions=100, chance=0.9, error=0.02).chance
+    0.9
+    """
 
     transitions: int
     chance: float
@@ -38,19 +43,15 @@ def forecasts(
     draws: int,
     seed: int,
 ) -> list[Forecast]:
-    """The chance for growing amounts of data, up to the first that reaches the target.
-
-    Rewards are taken to depend on the pair only, also where the prior knows more, so that a few moments tell all that
-    simulated data say.
-    """
-    counts, prior = counts_of(problem), problem.prior.by_pair()
-    worlds = draw(np.random.default_rng([seed, 0]), prior, counts, simulations)
+    """The chance for growing amounts of data, up to the first that reaches the target."""
+    counts, prior = counts_of(problem), problem.prior
+    worlds = draw(np.random.default_rng([seed, 0]), prior, counts, simulations, whole=True)
     found = []
     for more in _sizes(len(problem.log)):
         sure = np.empty(simulations)
         for number in range(simulations):
             generator = np.random.default_rng([seed, 1 + number, more])
-            world = World(*(field[number] for field in worlds))
+            world = _one(worlds, number)
             updated = combine(counts, further_data(generator, world, more, problem, collector))
             values = start_values(draw(generator, prior, updated, draws), policies, problem)
             sure[number] = (np.bincount(values.argmax(-1), minlength=len(policies)) / draws).max()
@@ -59,6 +60,12 @@ def forecasts(
         if found[-1].chance >= target:
             break
     return found
+
+
+def _one(worlds: World, number: int) -> World:
+    rewards = worlds.outcome_reward
+    each = None if rewards is None else rewards[number]
+    return World(worlds.rows[number], worlds.reward[number], worlds.reward_sd[number], each)
 
 
 def needed(found: list[Forecast], target: float) -> int | None:
@@ -83,14 +90,23 @@ def further_data(generator, world: World, more: int, problem: Problem, collector
     Visits of a pair are their expected number under the collecting policy, rounded at random; outcomes and rewards
     are drawn. The log's own rate of breaking off episodes is kept.
     """
-    reward, reward_sd = world.reward, world.reward_sd
     expected = more * average_time(world.rows, collector, problem, more)[:, None] * collector
     visits = np.floor(expected + generator.random(expected.shape)).astype(np.int64)
     outcomes = generator.multinomial(visits, world.rows)
-    some, several = visits > 0, visits > 1
-    mean = np.where(some, reward + reward_sd * generator.normal(size=reward.shape) / np.sqrt(np.maximum(visits, 1)), 0)
-    squares = reward_sd**2 * np.where(several, generator.chisquare(np.maximum(visits - 1, 1)), 0)
-    return Counts(outcomes, visits, mean, squares)
+    if world.outcome_reward is None:
+        return Counts(outcomes, visits, *_moments(generator, visits, world.reward, world.reward_sd))
+    mean, squares = _moments(generator, outcomes, world.outcome_reward, world.reward_sd[..., None])
+    pair_mean = (outcomes * mean).sum(-1) / np.maximum(visits, 1)
+    within = squares.sum(-1)
+    between = (outcomes * (mean - pair_mean[..., None]) ** 2).sum(-1)
+    return Counts(outcomes, visits, pair_mean, within + between, mean, within)
+
+
+def _moments(generator, times: np.ndarray, centre: np.ndarray, spread: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and squared deviations of so many rewards; both zero where there are none."""
+    mean = centre + spread * generator.normal(size=times.shape) / np.sqrt(np.maximum(times, 1))
+    squares = spread**2 * np.where(times > 1, generator.chisquare(np.maximum(times - 1, 1)), 0)
+    return np.where(times > 0, mean, 0), squares
 
 
 def average_time(rows, collector, problem: Problem, steps: int) -> Float[np.ndarray, "S"]:

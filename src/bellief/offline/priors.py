@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from scipy import special
 
 from bellief.beliefs import tabular
 from bellief.errors import UserError
@@ -40,6 +41,13 @@ def logged_prior(data: Transitions | LogStatistics, row_weight: float = ROW_WEIG
     never seen, what the pair's other outcomes pay, with the spread that outcomes of a pair have; and single rewards
     the noise that is left. Multiplying all rewards by a number, or adding one, therefore changes values as it should
     and nothing else, which the paper's prior (mean 0, scale 1) does not do.
+
+    >>> import bellief
+    >>> from bellief.offline.priors import logged_prior
+    >>> data = bellief.Transitions.from_arrays([0, 1] * 4, [0, 0] * 4, [100.0, 300.0] * 4, [1, 0] * 4)
+    >>> prior = logged_prior(data)
+    >>> prior.row_weight, prior.reward_mean
+    (0.1, 200.0)
     """
     scales = reward_scales(data.statistics())
     return tabular.Prior(
@@ -53,6 +61,15 @@ def logged_prior(data: Transitions | LogStatistics, row_weight: float = ROW_WEIG
     )
 
 
+def widening(degrees: int) -> float:
+    """What a variance from so few degrees of freedom is multiplied by: Student's over Gauss's 97.5% point, squared.
+
+    The prior takes the scale that it is given as known. A scale from a handful of numbers is not, and an interval that
+    allows for it is wider by this factor: 42 with one degree of freedom, 2.6 with 3, 1.09 with 30.
+    """
+    return float((special.stdtrit(max(degrees, 1), 0.975) / special.ndtri(0.975)) ** 2)
+
+
 class Scales(NamedTuple):
     """Mean of the pairs' mean rewards; variance between pairs, between outcomes of a pair, and of what is left."""
 
@@ -63,24 +80,40 @@ class Scales(NamedTuple):
 
 
 def reward_scales(log: LogStatistics) -> Scales:
-    """The scales on which the rewards of a log vary, each kept away from zero."""
+    """The scales on which the rewards of a log vary, each kept away from zero and widened where few numbers tell it."""
     times, means = log.cell_count, log.cell_mean
     mean = float((times * means).sum() / len(log))
     squares = float(log.cell_squares.sum())
     variance = (squares + float((times * (means - mean) ** 2).sum())) / len(log)
     # Where all rewards are equal their size is the only scale there is; where all are zero there is none at all.
     total = variance or mean**2 or 1.0
-    noise = max(squares / max(len(log) - len(times), 1), LEAST_NOISE * total)
+    left = len(log) - len(times)
+    # Where no outcome was seen twice, all of the variance may be noise.
+    noise = squares / left if left else total
+    return Scales(
+        location=float(log.pair_mean.mean()),
+        pairs=max(_between_pairs(log.pair_mean, total), LEAST_DIFFERENCE * total),
+        outcomes=max(_between_outcomes(log, noise), LEAST_NOISE * total),
+        noise=max(noise * widening(left) if left else noise, LEAST_NOISE * total),
+    )
+
+
+def _between_pairs(means: np.ndarray, total: float) -> float:
+    """Variance of another pair's mean around the average of these, which is itself uncertain."""
+    count = len(means)
+    if count == 1:
+        return total * widening(1)
+    return float(means.var(ddof=1)) * (1 + 1 / count) * widening(count - 1)
+
+
+def _between_outcomes(log: LogStatistics, noise: float) -> float:
+    """Variance of mean rewards of a pair's outcomes, less the noise of their averages; half the noise if none shows."""
     _, owner, outcomes = np.unique(
         log.cell_state * log.actions + log.cell_action, return_inverse=True, return_counts=True
     )
-    centres = np.bincount(owner, weights=means) / outcomes
-    apart = float(((means - centres[owner]) ** 2).sum()) / max(len(means) - len(outcomes), 1)
-    # What outcomes differ by includes the noise of their averages.
-    apart -= noise * float((1 / times).mean())
-    return Scales(
-        location=float(log.pair_mean.mean()),
-        pairs=max(float(log.pair_mean.var()), LEAST_DIFFERENCE * total),
-        outcomes=max(apart, 0.01 * noise, LEAST_NOISE * total),
-        noise=noise,
-    )
+    centres = np.bincount(owner, weights=log.cell_mean) / outcomes
+    left = len(owner) - len(outcomes)
+    if left == 0:
+        return noise / 2
+    apart = float(((log.cell_mean - centres[owner]) ** 2).sum()) / left
+    return max((apart - noise * float((1 / log.cell_count).mean())) * widening(left), 0.01 * noise)

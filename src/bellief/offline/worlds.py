@@ -28,11 +28,16 @@ class Counts(NamedTuple):
 
 
 class World(NamedTuple):
-    """An MDP, or a batch of them: rows (the end last, where episodes end), mean rewards, and spreads of rewards."""
+    """An MDP, or a batch of them: rows (the end last, where episodes end), mean rewards, and spreads of rewards.
+
+    Where rewards go with the outcome and data are to be made: each outcome's mean reward; the spread is then around
+    those, and around the pair's mean elsewhere.
+    """
 
     rows: Float[np.ndarray, "*batch S A O"]
     reward: Float[np.ndarray, "*batch S A"]
     reward_sd: Float[np.ndarray, "*batch S A"]
+    outcome_reward: Float[np.ndarray, "*batch S A O"] | None = None
 
 
 def counts_of(problem: Problem) -> Counts:
@@ -45,15 +50,19 @@ def counts_of(problem: Problem) -> Counts:
     return Counts(outcomes.astype(np.int64), log.visits(), mean, squares, outcome_mean, within)
 
 
-def draw(generator: np.random.Generator, prior: Prior, counts: Counts, number: int) -> World:
-    """So many MDPs from the posterior: Dirichlet rows and NormalGamma rewards, by pair or by outcome."""
+def draw(generator: np.random.Generator, prior: Prior, counts: Counts, number: int, whole: bool = False) -> World:
+    """So many MDPs from the posterior: Dirichlet rows and NormalGamma rewards, by pair or by outcome.
+
+    `whole` worlds can make data: rewards that go with the outcome are drawn one by one.
+    """
     weights = generator.standard_gamma(
         prior.concentration(counts.outcomes.shape[-1]) + counts.outcomes, size=(number, *counts.outcomes.shape)
     )
     total = weights.sum(-1, keepdims=True)
     rows = np.where(total > 0, weights, 1.0) / np.where(total > 0, total, counts.outcomes.shape[-1])
-    rewards = _by_pair if prior.outcome_strength is None else _by_outcome
-    return World(rows, *rewards(generator, prior, counts, rows))
+    if prior.outcome_strength is None:
+        return World(rows, *_by_pair(generator, prior, counts, rows))
+    return World(rows, *(_each_outcome if whole else _by_outcome)(generator, prior, counts, rows))
 
 
 def _by_pair(generator, prior: Prior, counts: Counts, rows) -> tuple[np.ndarray, np.ndarray]:
@@ -64,8 +73,29 @@ def _by_pair(generator, prior: Prior, counts: Counts, rows) -> tuple[np.ndarray,
     return reward, 1 / np.sqrt(precision)
 
 
-def _by_outcome(generator, prior: Prior, counts: Counts, rows) -> tuple[np.ndarray, np.ndarray]:
-    """The same for rewards that depend on the outcome, as in `beliefs.outcomes`."""
+class OutcomeRewards(NamedTuple):
+    """The posterior of rewards by outcome, in NumPy; fields as in `beliefs.outcomes.OutcomeBelief`."""
+
+    location: Float[np.ndarray, "S A O"]
+    share: Float[np.ndarray, "S A O"]
+    strength: Float[np.ndarray, "S A O"]
+    pair_location: Float[np.ndarray, "S A"]
+    pair_strength: Float[np.ndarray, "S A"]
+    shape: Float[np.ndarray, "S A"]
+    rate: Float[np.ndarray, "S A"]
+
+    def means(self) -> Float[np.ndarray, "S A O"]:
+        """Posterior mean of each outcome's mean reward."""
+        return self.location + self.share * self.pair_location[..., None]
+
+    def width(self, rows: Float[np.ndarray, "*batch S A O"]) -> Float[np.ndarray, "*batch S A"]:
+        """Variance of a pair's mean reward under given rows, in units of the noise's."""
+        shared = np.einsum("...sao,sao->...sa", rows, self.share)
+        return np.einsum("...sao,sao->...sa", rows**2, 1 / self.strength) + shared**2 / self.pair_strength
+
+
+def outcome_rewards(prior: Prior, counts: Counts) -> OutcomeRewards:
+    """As `beliefs.outcomes.posterior`."""
     each, seen, within = prior.outcome_strength, counts.outcome_mean, counts.within
     assert each is not None and seen is not None and within is not None  # noqa: PT018
     strength = each + counts.outcomes
@@ -74,18 +104,36 @@ def _by_outcome(generator, prior: Prior, counts: Counts, rows) -> tuple[np.ndarr
     gap = seen - prior.reward_mean
     pair_gap = (weight * gap).sum(-1) / pair_strength
     misfit = (weight * (gap - pair_gap[..., None]) ** 2).sum(-1) + prior.reward_strength * pair_gap**2
-    shape = prior.reward_shape + counts.visits / 2
-    rate = prior.reward_rate + (within + misfit) / 2
-    variance = rate / generator.standard_gamma(shape, size=(len(rows), *shape.shape))
-    shared = np.einsum("nsao,sao->nsa", rows, each / strength)
-    means = seen * counts.outcomes / strength
-    pair = prior.reward_mean + pair_gap
-    centre = np.einsum("nsao,sao->nsa", rows, means) + shared * pair
-    width = np.einsum("nsao,sao->nsa", rows**2, 1 / strength) + shared**2 / pair_strength
-    reward = centre + np.sqrt(width * variance) * generator.standard_normal(centre.shape)
-    means = means + each / strength * pair[..., None]
+    return OutcomeRewards(
+        location=seen * counts.outcomes / strength,
+        share=each / strength,
+        strength=strength,
+        pair_location=prior.reward_mean + pair_gap,
+        pair_strength=pair_strength,
+        shape=prior.reward_shape + counts.visits / 2,
+        rate=prior.reward_rate + (within + misfit) / 2,
+    )
+
+
+def _by_outcome(generator, prior: Prior, counts: Counts, rows) -> tuple[np.ndarray, np.ndarray]:
+    """The same for rewards that depend on the outcome, as in `beliefs.outcomes.sample`."""
+    belief = outcome_rewards(prior, counts)
+    variance = belief.rate / generator.standard_gamma(belief.shape, size=rows.shape[:-1])
+    means = belief.means()
+    centre = np.einsum("nsao,sao->nsa", rows, means)
+    reward = centre + np.sqrt(belief.width(rows) * variance) * generator.standard_normal(centre.shape)
     apart = np.einsum("nsao,sao->nsa", rows, means**2) - centre**2
     return reward, np.sqrt(np.maximum(apart, 0) + variance)
+
+
+def _each_outcome(generator, prior: Prior, counts: Counts, rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same with a draw of every outcome's mean, as in `beliefs.outcomes.sample_rewards`."""
+    belief = outcome_rewards(prior, counts)
+    noise = np.sqrt(belief.rate / generator.standard_gamma(belief.shape, size=rows.shape[:-1]))
+    pair = belief.pair_location + noise / np.sqrt(belief.pair_strength) * generator.standard_normal(noise.shape)
+    spread = noise[..., None] / np.sqrt(belief.strength)
+    means = belief.location + belief.share * pair[..., None] + spread * generator.standard_normal(rows.shape)
+    return (rows * means).sum(-1), noise, means
 
 
 def start_values(worlds: World, policies: Float[np.ndarray, "P S A"], problem: Problem) -> Float[np.ndarray, "N P"]:

@@ -107,11 +107,15 @@ def run_computations(request: Request, tell: Callable[[str], None]) -> None:
 
 def estimate(request: Request, workers: int | None) -> dict[str, Any]:
     """What is missing and what it may cost, from short trials; writes nothing."""
+    from bellief.sweeps.cells import expand
     from bellief.sweeps.plan import dry_run
 
     folder = Folder(request.folder)
-    sweeps = [dry_run(spec, folder.sweep(name), workers) for name, spec in specs_of(request).items()]
-    others = []
+    sweeps, counted, others = [], frozenset[str](), []
+    for name, spec in specs_of(request).items():
+        sweeps.append(dry_run(spec, folder.sweep(name), workers, elsewhere=counted))
+        # Cells that sweeps have in common are computed once.
+        counted |= {cell.id for setup in expand(spec) for cell in setup.cells}
     for name in computations_of(request.items):
         there = folder.computation(name).exists() and str(folder.computed(name)["key"]) == key_of(name, request.scale)
         others.append({"name": name, "missing": not there, **COMPUTATIONS[name].settings[request.scale]})

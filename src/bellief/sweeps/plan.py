@@ -14,14 +14,16 @@ from bellief.sweeps.spec import Spec
 from bellief.sweeps.store import Store
 
 
-def dry_run(spec: Spec, folder: str | Path, workers: int | None = None) -> dict[str, Any]:
+def dry_run(
+    spec: Spec, folder: str | Path, workers: int | None = None, elsewhere: frozenset[str] = frozenset()
+) -> dict[str, Any]:
     """The conditions of a sweep with their cells, those still missing, and measured estimates. Writes nothing.
 
     One condition is measured for each pair of environment and agent; conditions that differ in settings only are taken
-    to cost the same.
+    to cost the same. Cells that are computed `elsewhere` are not missing.
     """
     setups, folder = expand(spec), Path(folder)
-    missing = {cell.id for setup in setups for cell in setup.cells} - _finished(spec, folder, setups)
+    missing = {cell.id for setup in setups for cell in setup.cells} - _finished(spec, folder, setups) - elsewhere
     workers = min(workers or cores(), max(1, len(missing)))
     engine, rows = Local(workers=1), []
     measured: dict[str, Costs] = {}
