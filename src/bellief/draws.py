@@ -39,7 +39,7 @@ def _is_plain(key, shape: tuple[int, ...], dtype) -> bool:
         jnp.dtype(dtype) == jnp.float32
         and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
         and str(jax.random.key_impl(key)) == "threefry2x32"
-        and jax.config.jax_threefry_partitionable
+        and getattr(jax.config, "jax_threefry_partitionable", False)
         and math.prod(shape) < 2**32
     )
 

@@ -107,7 +107,7 @@ def group_count(width: int) -> int:
 
 def split_groups(tree: Any, count: int) -> list[Any]:
     """Arrays with a leading axis of runs, cut into equal groups."""
-    size = len(jax.tree.leaves(tree)[0]) // count
+    size = max((len(leaf) for leaf in jax.tree.leaves(tree)), default=0) // count
     return [jax.tree.map(lambda leaf, own=own: leaf[own * size : (own + 1) * size], tree) for own in range(count)]
 
 

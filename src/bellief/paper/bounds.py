@@ -5,6 +5,8 @@ follows, averaged over the same MDPs. Both are taken once for ever and once for 
 plain reading of the paper does, leaves 37% of the discounted mass between them whatever the agent learned.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -47,6 +49,10 @@ def values_under(key, config: bbi.Config, state: bbi.State, mdps: int, discount:
     return jnp.mean(jax.vmap(one)(jax.random.split(key, mdps)), axis=0)
 
 
+# States are looked at after every plan, so calls of the compiled program must not work through several.
+ONE_EVENT: dict[str, Any] = {"together": 1}
+
+
 def bayes_bounds(rule: str, steps: int, runs: int, mdps: int) -> dict[str, np.ndarray]:
     """Bounds and values of `runs` runs at the looks: arrays [runs, looks]."""
     world = open_world("nchain", {}, False, None)
@@ -64,7 +70,7 @@ def bayes_bounds(rule: str, steps: int, runs: int, mdps: int) -> dict[str, np.nd
         rows = []
         with jax.default_matmul_precision("highest"):
             given = (keys, numbers, SEED, bbi, config, update_steps(steps), [steps], 1000.0)
-            for event in world.run_chunk(*given, together=1):
+            for event in world.run_chunk(*given, **ONE_EVENT):
                 if isinstance(event, Snapshot) and event.event + 1 in looks:
                     draws = jax.vmap(lambda key, at=event.event: jax.random.fold_in(key, 2**30 + at))(keys.agent)
                     rows.append(np.asarray(judge(draws, event.runs.agent), np.float64))
