@@ -40,7 +40,6 @@ try:
 except PackageNotFoundError:  # a source tree that was never installed
     __version__ = "0+unknown"
 
-prefer_plain_loops()
 
 _HOMES = {
     "AgentComparison": "bellief.experiments",
@@ -111,5 +110,6 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
+prefer_plain_loops()
 # `gymnasium.make("bellief:NChain-v0")` imports this package and expects the names to be known from then on.
 register_with_gymnasium()

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from bellief import draws
+from bellief.draws import uniform as draw_uniform
 from bellief.values import weighted
 
 RULES = ("mean", "thompson", "optimistic", "cautious")
@@ -46,12 +46,12 @@ def _over_samples(function, q_samples):
 
 def argmax(key: Key[Array, ""], scores: Float[Array, "S A"]) -> Int[Array, "S"]:
     """Best action of each state; ties are broken at random, so that an untrained agent does not sit on action 0."""
-    return argmax_with(draws.uniform(key, scores.shape, scores.dtype), scores)
+    return argmax_with(draw_uniform(key, scores.shape, scores.dtype), scores)
 
 
 def lots(keys: Key[Array, "H"], shape: tuple[int, ...], dtype: jnp.dtype) -> Float[Array, "H S A"]:
     """The random numbers of one `argmax` for each key, all at once."""
-    return jax.vmap(lambda key: draws.uniform(key, shape, dtype))(keys)
+    return jax.vmap(lambda key: draw_uniform(key, shape, dtype))(keys)
 
 
 def argmax_with(lots: Float[Array, "S A"], scores: Float[Array, "S A"]) -> Int[Array, "S"]:

@@ -20,8 +20,8 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from bellief import draws
 from bellief.beliefs.gamma import sample_log_gamma
+from bellief.draws import normal as draw_normal
 
 # A row's prior is drawn by its jumps up to this total weight; JUMPS of them then miss less than exp(-36) of it.
 LARGEST_PROCESS = 2.0
@@ -88,7 +88,7 @@ def sample(
 def _half_squares(key, prior: float, shape: tuple[int, ...], dtype, observed) -> Float[Array, "n"]:
     """Gamma(1/2) in every column, all rows in one."""
     del prior, observed
-    return draws.normal(key, (math.prod(shape),), dtype) ** 2 / 2
+    return draw_normal(key, (math.prod(shape),), dtype) ** 2 / 2
 
 
 def _jumps(key, prior: float, shape: tuple[int, ...], dtype, observed: Bool[Array, "*rows 1"]) -> Float[Array, "n"]:

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from bellief import draws
+from bellief.draws import normal as draw_normal
+from bellief.draws import uniform as draw_uniform
 
 
 def sample_log_gamma(key: Key[Array, ""], shape: Float[Array, "*dims"]) -> Float[Array, "*dims"]:
@@ -34,8 +35,8 @@ def _sample_row(key: Key[Array, ""], shape: Float[Array, "n"]) -> Float[Array, "
     def propose(carry):
         log_draw, accepted, round_number = carry
         normal_key, uniform_key = jax.random.split(jax.random.fold_in(loop_key, round_number))
-        normal = draws.normal(normal_key, shape.shape, shape.dtype)
-        log_uniform = jnp.log1p(-draws.uniform(uniform_key, shape.shape, shape.dtype))
+        normal = draw_normal(normal_key, shape.shape, shape.dtype)
+        log_uniform = jnp.log1p(-draw_uniform(uniform_key, shape.shape, shape.dtype))
         root = 1 + scale * normal
         log_cube = 3 * jnp.log(jnp.where(root > 0, root, 1))
         good = (root > 0) & (log_uniform < normal**2 / 2 + shifted * (1 - root**3 + log_cube))
@@ -44,5 +45,5 @@ def _sample_row(key: Key[Array, ""], shape: Float[Array, "n"]) -> Float[Array, "
 
     first = (jnp.zeros_like(shape), jnp.zeros(shape.shape, bool), jnp.array(0, jnp.int32))
     log_draw, _, _ = jax.lax.while_loop(unfinished, propose, first)
-    log_uniform = jnp.log1p(-draws.uniform(boost_key, shape.shape, shape.dtype))
+    log_uniform = jnp.log1p(-draw_uniform(boost_key, shape.shape, shape.dtype))
     return log_draw + jnp.where(small, log_uniform / shape, 0)

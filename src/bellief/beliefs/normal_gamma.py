@@ -25,8 +25,8 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Int, Key
 
-from bellief import draws
 from bellief.beliefs.gamma import sample_log_gamma
+from bellief.draws import normal as draw_normal
 
 
 class Parameters(NamedTuple):
@@ -124,7 +124,7 @@ def sample(key: Key[Array, ""], parameters: Parameters) -> tuple[Float[Array, "*
     """One draw of (mean, standard deviation) of the reward in every row: precision first, then the mean given it."""
     precision_key, mean_key = jax.random.split(key)
     precision = jnp.exp(sample_log_gamma(precision_key, parameters.shape)) / parameters.rate
-    normal = draws.normal(mean_key, parameters.mean.shape, parameters.mean.dtype)
+    normal = draw_normal(mean_key, parameters.mean.shape, parameters.mean.dtype)
     return parameters.mean + normal / jnp.sqrt(parameters.strength * precision), 1 / jnp.sqrt(precision)
 
 

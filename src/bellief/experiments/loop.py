@@ -18,7 +18,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int, Key
 
-from bellief import draws
+from bellief.draws import uniform as draw_uniform
 from bellief.experiments import devices
 from bellief.experiments.devices import Places
 from bellief.experiments.drive import TOGETHER, Plan, Reading, Snapshot, Survival, drive, drive_together
@@ -129,7 +129,7 @@ FIRST_STATE = 2**31 - 1
 @functools.partial(jax.jit, static_argnames=("agent", "config", "spaces", "mesh"))
 def _begin(keys, tables: Tables, *, agent: ModuleType, config, spaces: Spaces, mesh: Mesh | None = None) -> Run:
     def one_run(key):
-        uniform = draws.uniform(jax.random.fold_in(key.environment, FIRST_STATE), (), tables.start.dtype)
+        uniform = draw_uniform(jax.random.fold_in(key.environment, FIRST_STATE), (), tables.start.dtype)
         observation = jnp.sum(uniform >= tables.start).astype(jnp.int32)
         state = agent.init(jax.random.fold_in(key.agent, INIT_STREAM), config, spaces)
         return Run(state, observation, jnp.array(0, jnp.int32), jnp.zeros((), tables.start.dtype))
@@ -201,7 +201,7 @@ def _advance_all(keys, tables: Tables, first, last, rate, runs: Run, agent: Modu
         def one_block(block, carry):
             shape = (BLOCK, 2)
             uniforms = (
-                draws.uniform(jax.random.fold_in(key.environment, block), shape, tables.start.dtype)
+                draw_uniform(jax.random.fold_in(key.environment, block), shape, tables.start.dtype)
                 if stochastic
                 else jnp.zeros(shape, tables.start.dtype)
             )

@@ -29,7 +29,7 @@ import jax.numpy as jnp
 from jax.scipy.special import ndtri
 from jaxtyping import Array, Float, Key
 
-from bellief import draws
+from bellief.draws import normal as draw_normal
 
 # Unrolling a short elimination is faster than a loop; a long one would only lengthen compilation.
 UNROLLED_STATES = 12
@@ -70,7 +70,7 @@ def fit(samples: Float[Array, "J K S"], weights: Float[Array, "J K"]) -> Gaussia
 
 def luck(key: Key[Array, ""], belief: Gaussian, count: int) -> Float[Array, "K*R"]:
     """The random numbers of `sample`; they depend on the belief's shape only, so many can be drawn beforehand."""
-    return draws.normal(key, (count * belief.factor.shape[0],), belief.mean.dtype)
+    return draw_normal(key, (count * belief.factor.shape[0],), belief.mean.dtype)
 
 
 def sample_with(normals: Float[Array, "K*R"], belief: Gaussian) -> Float[Array, "K S"]:

@@ -27,7 +27,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from bellief import draws
+from bellief.draws import uniform as draw_uniform
 from bellief.errors import UserError
 
 BINS = 100
@@ -79,7 +79,7 @@ def quantile(belief: Histogram, level: Float[Array, "*batch S"] | float) -> Floa
 
 def luck(key: Key[Array, ""], belief: Histogram, count: int) -> Float[Array, "K S"]:
     """The random numbers of independent draws; they depend on the belief's shape only."""
-    return draws.uniform(key, (count, belief.low.shape[0]), belief.low.dtype)
+    return draw_uniform(key, (count, belief.low.shape[0]), belief.low.dtype)
 
 
 def sample_with(uniforms: Float[Array, "K S"], belief: Histogram) -> Float[Array, "K S"]:
@@ -93,7 +93,7 @@ def sample(key: Key[Array, ""], belief: Histogram, count: int, coupling: str = "
         raise UserError(f"There is no coupling '{coupling}'; choose one of {', '.join(COUPLINGS)}.")
     states = belief.low.shape[0]
     columns = states if coupling == "independent" else 1
-    uniform = draws.uniform(key, (count, columns), belief.low.dtype)
+    uniform = draw_uniform(key, (count, columns), belief.low.dtype)
     return quantile(belief, jnp.broadcast_to(uniform, (count, states)))
 
 
