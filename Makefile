@@ -63,8 +63,8 @@ docs: $(READY)  ## build the documentation into docs/_build/html
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
-docs-test: $(READY)  ## run every code block of the documentation
-	@$(BIN)/python -m pytest -n 0 -m "" tests/test_docs.py $(PYTEST_FLAGS)
+docs-test: $(READY)  ## run every code block of the documentation and every example of the reference
+	@$(BIN)/python -m pytest -n 0 -m "" tests/test_docs.py tests/test_examples.py $(PYTEST_FLAGS)
 
 dist: $(READY)  ## build the wheel and the source distribution into dist/
 	@rm -rf dist && $(BIN)/python -m hatchling build

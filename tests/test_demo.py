@@ -37,6 +37,7 @@ def test_the_folder_holds_page_pictures_and_tables(demo):
     assert fractions[-1] == 1
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_files_and_spares_others(demo, tmp_path):
     folder, _, _ = demo
     (tmp_path / "notes.txt").write_text("mine")

@@ -67,11 +67,11 @@ def _requirements() -> list[Check]:
 
 
 def _machine() -> Check:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    memory = ""
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        memory = f", {os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB of memory"
-    return Check("machine", None, f"{platform.system()} {platform.machine()}, {cores} cores{memory}")
+    from bellief.sweeps.machine import hardware
+
+    found = hardware()
+    memory = f", {found['memory_gib']:.0f} GiB of memory" if found["memory_gib"] else ""
+    return Check("machine", None, f"{platform.system()} {found['machine']}, {found['cores']} cores{memory}")
 
 
 def _writable(folder: Path) -> str | None:
@@ -107,7 +107,8 @@ def _pictures() -> Check:
 def _compilation_cache() -> Check:
     folder = os.environ.get("JAX_COMPILATION_CACHE_DIR")
     if not folder:
-        return Check("compilation cache", None, "not used; JAX_COMPILATION_CACHE_DIR would name a folder for it")
+        found = "not used: switched off, or the cache folder cannot be written; every start compiles anew"
+        return Check("compilation cache", None, found)
     reason = _writable(Path(folder))
     advice = None if reason is None else "Name a writable folder in JAX_COMPILATION_CACHE_DIR, or unset it."
     return Check("compilation cache", reason is None, folder if reason is None else f"{folder}: {reason}", advice)
@@ -136,9 +137,8 @@ def _correctness() -> Check:
     exact = bellman.evaluate_exact(known, policy)
     residual = float(jnp.max(jnp.abs(bellman.evaluate_finite(known, policy, 200) - exact)))
     belief = tabular.init(5, 2, False)
-    draws = jax.vmap(lambda key: tabular.sample(key, tabular.PAPER_PRIOR, belief, 0.9).transition[0, 0, 0])(
-        jax.random.split(jax.random.key(0), 4000)
-    )
+    draw = jax.vmap(lambda key: tabular.sample(key, tabular.PAPER_PRIOR, belief, 0.9).transition[0, 0, 0])
+    draws = jax.jit(draw)(jax.random.split(jax.random.key(0), 4000))
     # A component of Dirichlet(1/2, ..., 1/2) with five of them: mean 0.2, variance 0.2 * 0.8 / 3.5.
     off = abs(float(draws.mean()) - 0.2) / (0.2 * 0.8 / 3.5 / 4000) ** 0.5
     fine = residual < 1e-3 and off < 6

@@ -2,6 +2,22 @@
 
 A map is called with a state and the bounds of the box that it lives in, `[2, D]`: lower ends, then upper ends. Maps
 that need a scale measure states against these bounds; the others ignore them.
+
+>>> import jax.numpy as jnp
+>>> from bellief import features
+>>> box, state = jnp.array([[0.0, 0.0], [2.0, 4.0]]), jnp.array([2.0, 2.0])
+>>> features.to_unit(state, box).tolist()
+[1.0, 0.0]
+>>> both = features.parse("constant+raw", dimension=2)
+>>> both == features.Together((features.Constant(), features.Identity())), both(state, box).tolist()
+(True, [1.0, 2.0, 2.0])
+>>> features.Polynomial(2)(state, box).tolist()
+[1.0, 0.0, 1.0, 0.0, 0.0]
+>>> [kind.size(2) for kind in (features.RadialBasis(), features.Grid(3), features.Fourier(2))]
+[9, 9, 8]
+>>> described: features.Features = features.Grid(2)
+>>> described(state, box).shape
+(4,)
 """
 
 import dataclasses

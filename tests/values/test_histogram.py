@@ -82,8 +82,15 @@ def test_samples_have_the_marginals(key, check, belief, weighted_samples, coupli
 def test_point_mass_and_equal_samples():
     values = jnp.asarray([1.5, -20.0, 0.0])
     equal = jnp.broadcast_to(values, (MDPS, COUNT, 3))
+
+    @jax.jit
+    def summary(belief):
+        draws = histogram.sample(jax.random.key(0), belief, 4)
+        return histogram.mean(belief), histogram.sd(belief), histogram.quantile(belief, 0.3), draws
+
     for belief in (histogram.point(values), histogram.fit(equal, jnp.full((MDPS, COUNT), 1 / MDPS))):
-        np.testing.assert_allclose(histogram.mean(belief), values, rtol=1e-6)
-        np.testing.assert_allclose(histogram.sd(belief), 0, atol=1e-5)
-        np.testing.assert_array_equal(histogram.quantile(belief, 0.3), values)
-        np.testing.assert_array_equal(histogram.sample(jax.random.key(0), belief, 4), np.tile(values, (4, 1)))
+        mean, sd, quantile, draws = summary(belief)
+        np.testing.assert_allclose(mean, values, rtol=1e-6)
+        np.testing.assert_allclose(sd, 0, atol=1e-5)
+        np.testing.assert_array_equal(quantile, values)
+        np.testing.assert_array_equal(draws, np.tile(values, (4, 1)))

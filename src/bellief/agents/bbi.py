@@ -6,6 +6,22 @@ the joint belief makes BBI the backup of MMBI (multi-MDP backwards induction).
 
 Between updates the agent follows the first-step rule pi_1 as a stationary policy: at t = 10^6 updates lie 1,414 steps
 apart, far beyond the look-ahead.
+
+>>> import jax
+>>> from bellief.agents import bbi
+>>> from bellief.envs import make
+>>> from bellief.types import Transition
+>>> config = bbi.Config(horizon=5, mdps=3, samples=4, utility_samples=2)
+>>> key, spaces = jax.random.key(0), make("nchain").spaces()
+>>> state = bbi.init(key, config, spaces)
+>>> state = bbi.update(config, state, Transition(*map(jax.numpy.asarray, (0, 1, 0.0, 1, False))))
+>>> state, info = jax.jit(bbi.plan, static_argnums=(1, 2))(key, config, spaces, state)
+>>> type(state).__name__, type(info).__name__, info.value_sd.shape
+('State', 'Info', (5,))
+>>> bbi.act(key, config, state, jax.numpy.array(1)).item() in (0, 1)
+True
+>>> bbi.policy(config, state).sum(1).tolist()
+[1.0, 1.0, 1.0, 1.0, 1.0]
 """
 
 import dataclasses

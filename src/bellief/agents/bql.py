@@ -7,6 +7,22 @@ Deviation: the paper's prior [0, 1, 1, 1] has alpha = 1, where a return has no v
 infinite; alpha starts at 1.05. The paper says neither which update nor which selection it used; of the four pairs the
 default did best on NChain and DoubleLoop, and costs least. The paper updates policies at steps 1, 3, 6, ...; a method
 that learns from each step as it comes has nothing to put off.
+
+>>> import jax
+>>> from bellief.agents import bql
+>>> from bellief.envs import make
+>>> from bellief.types import Transition
+>>> config = bql.Config(selection="sampling")
+>>> key, spaces = jax.random.key(0), make("nchain").spaces()
+>>> state = bql.init(key, config, spaces)
+>>> state = bql.update(config, state, Transition(*map(jax.numpy.asarray, (0, 1, 0.0, 1, False))))
+>>> state, info = bql.plan(key, config, spaces, state)
+>>> type(state).__name__, type(info).__name__, info.value_sd.shape
+('State', 'Info', (5,))
+>>> bql.act(key, config, state, jax.numpy.array(1)).item() in (0, 1)
+True
+>>> bql.policy(config, state).sum(1).tolist()
+[1.0, 1.0, 1.0, 1.0, 1.0]
 """
 
 import dataclasses

@@ -14,6 +14,22 @@ and in each node below it only one: a transition row and a mean reward are drawn
 and the action that is best by one step ahead of the leaf values is followed. Deviation: they solve a sampled model in
 each node, grow the tree one trajectory at a time and maximise over the actions that were tried; one action leaves
 nothing to maximise over.
+
+>>> import jax
+>>> from bellief.agents import bss
+>>> from bellief.envs import make
+>>> from bellief.types import Transition
+>>> config = bss.Config(depth=1, next_states=2, rewards=1)
+>>> key, spaces = jax.random.key(0), make("nchain").spaces()
+>>> state = bss.init(key, config, spaces)
+>>> state = bss.update(config, state, Transition(*map(jax.numpy.asarray, (0, 1, 0.0, 1, False))))
+>>> state, info = bss.plan(key, config, spaces, state)
+>>> type(state).__name__, type(info).__name__, info.value_mean.shape
+('State', 'Info', (5,))
+>>> bss.act(key, config, state, jax.numpy.array(1)).item() in (0, 1)
+True
+>>> bss.policy(config, state).sum(1).tolist()
+[1.0, 1.0, 1.0, 1.0, 1.0]
 """
 
 import dataclasses

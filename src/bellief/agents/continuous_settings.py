@@ -37,6 +37,10 @@ class Config:
         span: what `sigma_fraction` is a fraction of: (r_max - r_min) / (1 - discount), `paper`, or the range that
         values
             can have, `possible`.
+
+    >>> from bellief.agents import continuous_bbi
+    >>> continuous_bbi.Config().value_belief(), continuous_bbi.Config(mode="paper").value_belief()
+    ('joint', 'gaussian')
     """
 
     mode: str = "own"

@@ -28,7 +28,17 @@ _HEADER = "header"
 
 
 class SavedAgent(NamedTuple):
-    """What a file holds: everything that `plan`, `act` and `update` need to go on."""
+    """What a file holds: everything that `plan`, `act` and `update` need to go on.
+
+    >>> import jax, tempfile, bellief
+    >>> from bellief.agents import q_learning
+    >>> spaces, config = bellief.make("nchain").spaces(), q_learning.Config()
+    >>> state = q_learning.init(jax.random.key(0), config, spaces)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     saved = bellief.load_agent(bellief.save_agent(f"{folder}/agent.npz", "q-learning", config, spaces, state))
+    >>> isinstance(saved, bellief.SavedAgent), saved.config == config, saved.state.q_values.shape
+    (True, True, (5, 2))
+    """
 
     agent: Any
     config: Any
@@ -46,6 +56,15 @@ def save_agent(path: str | Path, agent: Any, config: Any, spaces: Spaces, state:
         config: its settings.
         spaces: what it was told about the environment.
         state: what it has learned, of a single run.
+
+    >>> import jax, tempfile, bellief
+    >>> from bellief.agents import q_learning
+    >>> spaces, config = bellief.make("nchain").spaces(), q_learning.Config(epsilon=0.2)
+    >>> state = q_learning.init(jax.random.key(0), config, spaces)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = bellief.save_agent(f"{folder}/agent.npz", "q-learning", config, spaces, state)
+    ...     print(path.name, bellief.load_agent(path).config.epsilon)
+    agent.npz 0.2
     """
     name = agent if isinstance(agent, str) else _own_name(agent)
     if isinstance(spaces, BoxSpaces):
@@ -75,6 +94,12 @@ def load_agent(path: str | Path, agent: Any = None) -> SavedAgent:
     Args:
         path: the file.
         agent: an agent to use instead of the registered one of the saved name.
+
+    >>> import bellief
+    >>> bellief.load_agent("nowhere.npz")
+    Traceback (most recent call last):
+        ...
+    bellief.errors.UserError: There is no file nowhere.npz; name one written by save_agent.
     """
     header, arrays = _read(Path(path))
     name = header["agent"]

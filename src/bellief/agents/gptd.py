@@ -38,6 +38,10 @@ class Config:
         points: the most that the dictionary holds.
         width: of the Gaussian kernel, as a fraction of the box.
         scale: standard deviation of values under the kernel's prior.
+
+    >>> from bellief.agents import gptd
+    >>> gptd.Config(form="kernel", points=50).explore
+    'epsilon'
     """
 
     form: str = "features"

@@ -1,6 +1,22 @@
 """Multi-MDP backwards induction (Dimitrakakis 2011): one policy for several sampled MDPs at once.
 
 Every step back chooses the action that is best on average over the MDPs, and backs each MDP's own values up under it.
+
+>>> import jax
+>>> from bellief.agents import mmbi
+>>> from bellief.envs import make
+>>> from bellief.types import Transition
+>>> config = mmbi.Config(horizon=5, mdps=3)
+>>> key, spaces = jax.random.key(0), make("nchain").spaces()
+>>> state = mmbi.init(key, config, spaces)
+>>> state = mmbi.update(config, state, Transition(*map(jax.numpy.asarray, (0, 1, 0.0, 1, False))))
+>>> state, info = mmbi.plan(key, config, spaces, state)
+>>> type(state).__name__, type(info).__name__, info.value_sd.shape
+('State', 'Info', (5,))
+>>> mmbi.act(key, config, state, jax.numpy.array(1)).item() in (0, 1)
+True
+>>> mmbi.policy(config, state).sum(1).tolist()
+[1.0, 1.0, 1.0, 1.0, 1.0]
 """
 
 import dataclasses

@@ -1,4 +1,19 @@
-"""The oracle: it is told the MDP and follows its optimal policy, the ceiling of every comparison."""
+"""The oracle: it is told the MDP and follows its optimal policy, the ceiling of every comparison.
+
+>>> import jax
+>>> from bellief.agents import oracle
+>>> from bellief.envs import make
+>>> key, chain = jax.random.key(0), make("nchain")
+>>> config = oracle.informed(oracle.Config(), chain.mdp())
+>>> state = oracle.init(key, config, chain.spaces())
+>>> state, info = oracle.plan(key, config, chain.spaces(), state)
+>>> isinstance(state, oracle.State), isinstance(info, oracle.Info)
+(True, True)
+>>> oracle.update(config, state, None) is state, oracle.act(key, config, state, 3).item()
+(True, 1)
+>>> oracle.policy(config, state)[0].tolist()
+[0.0, 1.0]
+"""
 
 import dataclasses
 from typing import NamedTuple

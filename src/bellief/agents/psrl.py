@@ -1,4 +1,21 @@
-"""Posterior sampling (Strens 2000): solve one MDP drawn from the posterior, follow its policy until the next update."""
+"""Posterior sampling (Strens 2000): solve one MDP drawn from the posterior, follow its policy until the next update.
+
+>>> import jax
+>>> from bellief.agents import psrl
+>>> from bellief.envs import make
+>>> from bellief.types import Transition
+>>> config = psrl.Config(discount=0.9)
+>>> key, spaces = jax.random.key(0), make("nchain").spaces()
+>>> state = psrl.init(key, config, spaces)
+>>> state = psrl.update(config, state, Transition(*map(jax.numpy.asarray, (0, 1, 0.0, 1, False))))
+>>> state, info = psrl.plan(key, config, spaces, state)
+>>> type(state).__name__, type(info).__name__, info.value_mean.shape
+('State', 'Info', (5,))
+>>> psrl.act(key, config, state, jax.numpy.array(1)).item() in (0, 1)
+True
+>>> psrl.policy(config, state).sum(1).tolist()
+[1.0, 1.0, 1.0, 1.0, 1.0]
+"""
 
 import dataclasses
 from typing import NamedTuple

@@ -1,4 +1,21 @@
-"""Q-learning with epsilon-greedy exploration (Watkins 1989): no beliefs at all, the floor of every comparison."""
+"""Q-learning with epsilon-greedy exploration (Watkins 1989): no beliefs at all, the floor of every comparison.
+
+>>> import jax
+>>> from bellief.agents import q_learning
+>>> from bellief.envs import make
+>>> from bellief.types import Transition
+>>> config = q_learning.Config(epsilon=0.2)
+>>> key, spaces = jax.random.key(0), make("nchain").spaces()
+>>> state = q_learning.init(key, config, spaces)
+>>> state = q_learning.update(config, state, Transition(*map(jax.numpy.asarray, (0, 1, 0.0, 1, False))))
+>>> state, info = q_learning.plan(key, config, spaces, state)
+>>> type(state).__name__, type(info).__name__, info.value_mean.shape
+('State', 'Info', (5,))
+>>> q_learning.act(key, config, state, jax.numpy.array(1)).item() in (0, 1)
+True
+>>> q_learning.policy(config, state).sum(1).tolist()
+[1.0, 1.0, 1.0, 1.0, 1.0]
+"""
 
 import dataclasses
 from typing import NamedTuple

@@ -12,6 +12,22 @@ draw, of the network and of the target, as published, at the price of a second m
 Deviations: a Gaussian prior over weights (the published one is flat, so that only the entropy is left of the
 divergence); a replay buffer of 10^5 instead of 10^6 transitions, which is ample for the few thousand different
 transitions of a tabular problem.
+
+>>> import jax
+>>> from bellief.agents import vdqn
+>>> from bellief.envs import make
+>>> from bellief.types import Transition
+>>> config = vdqn.Config(width=4, hidden_layers=1, buffer=10, batch=2)
+>>> key, spaces = jax.random.key(0), make("nchain").spaces()
+>>> state = vdqn.init(key, config, spaces)
+>>> state = vdqn.update(config, state, Transition(*map(jax.numpy.asarray, (0, 1, 0.0, 1, False))))
+>>> state, info = vdqn.plan(key, config, spaces, state)
+>>> type(state).__name__, type(info).__name__, info.value_mean.shape
+('State', 'Info', (5,))
+>>> vdqn.act(key, config, state, jax.numpy.array(1)).item() in (0, 1)
+True
+>>> vdqn.policy(config, state).sum(1).tolist()
+[1.0, 1.0, 1.0, 1.0, 1.0]
 """
 
 import dataclasses

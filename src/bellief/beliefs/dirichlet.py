@@ -1,6 +1,16 @@
 """Dirichlet belief about the rows of a transition table; the state is a table of exact integer counts.
 
 Rows lie along the last axis; any number of leading axes index independent rows.
+
+>>> import jax, numpy as np
+>>> from bellief.beliefs import dirichlet
+>>> counts = dirichlet.update(dirichlet.init(rows=(2,), outcomes=3), (np.array([0, 0]),), np.array([1, 1]))
+>>> print(np.asarray(dirichlet.mean(1.0, counts)).round(2))
+[[0.2  0.6  0.2 ]
+ [0.33 0.33 0.33]]
+>>> row = dirichlet.sample(jax.random.key(0), 1.0, counts)
+>>> row.sum(-1).round(3).tolist(), dirichlet.log_density(1.0, counts, row).shape
+([1.0, 1.0], (2,))
 """
 
 import jax

@@ -2,6 +2,20 @@
 
 Ends are rare, so the last ones seen are kept and compared with a sample of states that were not ends. Squares let one
 model tell "too far to either side" from "in the middle".
+
+>>> import jax.numpy as jnp
+>>> from bellief.beliefs import ending
+>>> ends = ending.init(size=4, dimension=1)
+>>> for state in (0.9, -0.9, 1.0):
+...     ends = ending.update(ends, jnp.array([state]), jnp.array(True))
+>>> isinstance(ends, ending.Ends), ends.count.item()
+(True, 3)
+>>> box = jnp.array([[-1.0], [1.0]])
+>>> boundary = ending.fit(ends, jnp.array([[0.0], [0.1], [-0.1]]), jnp.array(3), box)
+>>> isinstance(boundary, ending.Boundary), ending.describe(box, jnp.array([0.5])).tolist()
+(True, [1.0, 0.5, 0.25])
+>>> bool(ending.probability(boundary, jnp.array([1.0])) > ending.probability(boundary, jnp.array([0.0])))
+True
 """
 
 from typing import NamedTuple

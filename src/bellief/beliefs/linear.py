@@ -4,6 +4,24 @@ gamma regression of the reward for each action, in constant memory.
 Deviation: a step that ends an episode often pays something else (a fall costs 1, everything else nothing), which no
 smooth function of the state describes. With `split_rewards` such rewards have a normal-inverse-gamma belief of their
 own, without features; `split_rewards=False` is the paper's single regression.
+
+>>> import jax, jax.numpy as jnp
+>>> from bellief.beliefs import linear
+>>> from bellief.features import parse
+>>> from bellief.types import BoxSpaces, Transition
+>>> form = linear.make_form("difference", parse("constant+raw", 1), parse("constant", 1))
+>>> prior = linear.named_prior("paper")
+>>> spaces = BoxSpaces(1, 2, (-1.0,), (1.0,), False, None, None)
+>>> belief = linear.init(prior, form, spaces)
+>>> step = Transition(jnp.array([0.5]), jnp.array(0), jnp.array(1.0), jnp.array([0.4]), jnp.array(False))
+>>> belief = linear.update(form, belief, step)
+>>> isinstance(prior, linear.Prior), isinstance(belief, linear.LinearBelief)
+(True, True)
+>>> linear.sample(jax.random.key(0), belief).transition.shape, linear.mean(belief).reward.shape
+((2, 2, 1), (2, 1))
+>>> away = step._replace(next_state=jnp.array([5.0]))
+>>> bool(linear.log_predictive(form, belief, step) > linear.log_predictive(form, belief, away))
+True
 """
 
 import dataclasses

@@ -11,6 +11,23 @@ What is kept is the triangular root R of prior and data together, R^T R = prior 
 An observation is rotated into R (Givens), which takes constant memory and never subtracts one large number from
 another: Psi stays positive definite in single precision after any number of observations, where the usual form
 YtY - M^T K M does not.
+
+>>> import jax, jax.numpy as jnp, numpy as np
+>>> from bellief.beliefs import matrix_normal
+>>> x = np.random.default_rng(0).normal(size=(50, 2)).astype(np.float32)
+>>> prior = matrix_normal.init(features=2, outputs=1, precision=0.001, scale=0.001, degrees=1.0)
+>>> belief = matrix_normal.update_batch(prior, jnp.asarray(x), jnp.asarray(x @ np.float32([[1], [2]])))
+>>> belief = matrix_normal.update(belief, jnp.ones(2), jnp.array([3.0]))
+>>> type(belief).__name__, matrix_normal.mean(belief, features=2).weights.round(2).tolist()
+('Regression', [[1.0], [2.0]])
+>>> line = matrix_normal.sample(jax.random.key(0), belief, features=2)
+>>> type(line).__name__, type(matrix_normal.moments(belief, features=2)).__name__
+('Line', 'Moments')
+>>> matrix_normal.log_density(belief, line.weights, line.noise_root.T @ line.noise_root).shape
+()
+>>> near, far = (matrix_normal.log_predictive(belief, jnp.ones(2), jnp.array([y])) for y in (3.0, 9.0))
+>>> bool(near > far)
+True
 """
 
 from typing import NamedTuple

@@ -2,6 +2,20 @@
 
 The paper's parameters (mu, kappa, alpha, beta) are computed from these sufficient statistics when they are needed, so
 updating needs no prior and the count stays an exact integer.
+
+>>> import jax, jax.numpy as jnp
+>>> from bellief.beliefs import normal_gamma
+>>> one = normal_gamma.update(normal_gamma.init(rows=(1,)), (0,), jnp.array(4.0))
+>>> more = normal_gamma.update_batch(normal_gamma.init(rows=(1,)), (jnp.array([0, 0]),), jnp.array([2.0, 6.0]))
+>>> seen = normal_gamma.combine(one, more)
+>>> type(seen).__name__, [part.tolist() for part in seen]
+('Statistics', [[3], [4.0], [8.0]])
+>>> after = normal_gamma.posterior(normal_gamma.Parameters(*jnp.array([0.0, 1.0, 1.0, 1.0])), seen)
+>>> normal_gamma.mean(after).tolist(), after.shape.tolist()
+([3.0], [2.5])
+>>> reward, sd = normal_gamma.sample(jax.random.key(0), after)
+>>> normal_gamma.log_density(after, reward, 1 / sd**2).shape
+(1,)
 """
 
 from typing import NamedTuple
@@ -49,8 +63,9 @@ def update(statistics: Statistics, row: tuple, reward: Float[Array, ""]) -> Stat
     )
 
 
-# From so many observations on, single precision would lose small changes and keep large ones.
-MANY = 2**20
+# From so many observations on, single precision would lose small changes and keep large ones. At twice as many a change
+# is one or two units in the last place, and the mean has drifted already; with fewer, stored runs would change.
+MANY = 2**19
 
 
 def _add(total: Float[Array, ""], change: Float[Array, ""], count: Int[Array, ""]) -> Float[Array, ""]:

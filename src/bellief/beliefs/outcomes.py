@@ -12,6 +12,20 @@ one. Here a pair has a mean reward, each outcome o of it a mean around that, and
 
 Given the precision everything is Gaussian, so the posterior is exact. As `outcome_strength` grows, this becomes the
 paper's NormalGamma.
+
+>>> import jax, jax.numpy as jnp
+>>> from bellief.beliefs import outcomes
+>>> from bellief.beliefs.normal_gamma import Parameters
+>>> seen = outcomes.Statistics(jnp.array([[[3, 1]]]), jnp.array([[[0.0, 8.0]]]), jnp.array([[0.0]]))
+>>> belief = outcomes.posterior(Parameters(*(jnp.ones((1, 1)) for _ in range(4))), 0.1, seen)
+>>> isinstance(belief, outcomes.OutcomeBelief)
+True
+>>> mdp = outcomes.mean(0.5, belief, discount=0.9)  # of its two outcomes the second is the end
+>>> print(mdp.transition[0, 0], mdp.termination[0, 0], mdp.reward[0, 0].round(1))
+[0.7] 0.3 2.3
+>>> drawn = outcomes.sample(jax.random.key(0), 0.5, belief, discount=0.9)
+>>> drawn.reward.shape, outcomes.sample_rewards(jax.random.key(0), belief)[0].shape
+((1, 1), (1, 1, 2))
 """
 
 from typing import NamedTuple

@@ -5,6 +5,24 @@ Dirichlet row again, so the probability of every observed outcome, and of "elsew
 dense belief. Deviation: within "elsewhere" the probability is spread evenly over the unseen outcomes, which is its
 mean, where the dense belief draws it; what a row that was never tried leads to is therefore one even mixture here.
 Where the possible outcomes are given (`support`) there is no "elsewhere" and no deviation.
+
+>>> import numpy as np
+>>> from bellief.beliefs import sparse
+>>> from bellief.beliefs.tabular import Prior
+>>> belief = sparse.SparseBelief(  # from the first row, state 1 was seen twice and paid 1 and 3
+...     first=np.array([0, 1, 1]), outcome=np.array([1]), counts=np.array([2]), unseen=np.array([2, 3]),
+...     rewards=np.array([[2, 0], [2.0, 0.0], [2.0, 0.0]]), states=3
+... )
+>>> [part.tolist() for part in sparse.concentrations(Prior(dirichlet=0.5), belief)]
+[[2.5], [1.0, 1.5]]
+>>> sparse.mean(Prior(), belief).reward.round(3).tolist()
+[1.333, 0.0]
+>>> sparse.sample(np.random.default_rng(0), Prior(), belief).excess.shape
+(2, 3)
+>>> sparse.restrict(belief, np.array([1])).unseen.tolist()
+[3]
+>>> sparse.reward_parameters(Prior(), *belief.rewards)[1].tolist()
+[3.0, 1.0]
 """
 
 from typing import Any, NamedTuple

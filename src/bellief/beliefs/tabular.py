@@ -1,4 +1,40 @@
-"""The belief about a whole tabular MDP: Dirichlet rows and NormalGamma rewards; a sample of it is a `TabularMDP`."""
+"""The belief about a whole tabular MDP: Dirichlet rows and NormalGamma rewards; a sample of it is a `TabularMDP`.
+
+>>> import jax, numpy as np
+>>> from bellief.beliefs import tabular
+>>> from bellief.types import Spaces, Transition
+>>> prior = tabular.Prior(dirichlet=1.0)
+>>> tabular.named_prior("sparse").concentration(outcomes=4)
+0.25
+>>> seen = Transition(*map(np.array, ([0, 0, 1], [0, 0, 0], np.float32([1, 3, 0]), [1, 1, 0], [False] * 3)))
+>>> belief = tabular.update_batch(tabular.init(states=2, actions=1), seen)
+>>> type(belief).__name__, belief.counts[0, 0].tolist()
+('TabularBelief', [0, 2])
+>>> belief = tabular.update(belief, Transition(*(part[0] for part in seen)))
+>>> mean = tabular.mean(prior, belief, discount=0.9)
+>>> print(mean.transition[0, 0], mean.reward[:, 0])
+[0.2 0.8] [1.25 0.  ]
+>>> drawn = tabular.sample(jax.random.key(0), prior, belief, discount=0.9)
+>>> drawn.transition.sum(-1).round(3).tolist()
+[[1.0], [1.0]]
+>>> ahead = tabular.look_ahead(prior, belief, drawn, visits=0)  # no more visits, no news: the mean
+>>> np.allclose(ahead.transition, mean.transition)
+True
+>>> tabular.log_density(prior, belief, drawn).shape, tabular.log_likelihood(belief, drawn).shape
+((), (2, 1))
+>>> tabular.reward_span(prior, belief, Spaces(2, 1, False, 0.0, 3.0)).item()
+3.0
+>>> tabular.restrict(belief, np.array([0, 0])).counts.shape
+(2, 1, 2)
+
+Where episodes can end, the end is one more outcome:
+
+>>> tabular.outcome_of(Transition(0, 0, 1.0, 1, True), states=2, outcomes=3).item()
+2
+>>> rows = np.float32([[[0.5, 0.25, 0.25]], [[0.5, 0.5, 0]]])
+>>> tabular.as_mdp(rows, np.zeros((2, 1)), None, None, 0.9).termination[:, 0].tolist()
+[0.25, 0.0]
+"""
 
 import dataclasses
 import math

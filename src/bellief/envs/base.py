@@ -41,6 +41,13 @@ class Environment:
     `outcomes` is the whole truth about it: the simulator steps from it, `mdp` condenses it for planners. `parameters`
     holds every argument of the constructor with the value used, so that `make(name, **parameters)` builds it again.
     After `time_limit` steps an episode is cut short and another begins, which is not an end of the MDP.
+
+    >>> from bellief.envs import make
+    >>> maze = make("maze")
+    >>> maze.states, maze.mdp(discount=0.9).transition.shape, maze.describe(0)
+    (264, (264, 4, 264), 'row 1, column 1 (start), no flags')
+    >>> make(maze.name, **maze.parameters).outcomes.reward.shape == maze.outcomes.reward.shape
+    True
     """
 
     name: str
@@ -107,7 +114,17 @@ class Environment:
 
 
 def make(name: str, **parameters: Any) -> Environment:
-    """Build a registered environment with countable states by name; parameters it does not have are a `UserError`."""
+    """Build a registered environment with countable states by name; parameters it does not have are a `UserError`.
+
+    >>> import bellief
+    >>> chain = bellief.make("nchain", size=3)
+    >>> chain.states, chain.actions, chain.action_names
+    (3, 2, ('back', 'forward'))
+    >>> bellief.make("maze", size=3)
+    Traceback (most recent call last):
+        ...
+    bellief.errors.UserError: Environment 'maze' has no parameter 'size': use one of layout, slip.
+    """
     environment = make_any(name, **parameters)
     if not isinstance(environment, Environment):
         raise UserError(f"The states of '{name}' cannot be counted: make it with bellief.envs.make_any instead.")

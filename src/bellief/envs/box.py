@@ -39,6 +39,14 @@ class BoxEnvironment:
     another member. `start` and `step` take them first, and get `luck` uniform numbers in place of a random key.
     No observation exceeds `observation_bound` in size, not even the one that an episode ends in.
     After `time_limit` steps an episode is cut short and another begins, which is not an end of the MDP.
+
+    >>> import numpy as np
+    >>> from bellief.envs import make_any
+    >>> pole = make_any("pendulum")
+    >>> state = pole.start(pole.constants(0), np.full(pole.luck, 0.5, np.float32))
+    >>> after = pole.step(pole.constants(0), state, np.array(1), np.full(pole.luck, 0.5, np.float32))
+    >>> type(pole).__name__, state.tolist(), bool(after.terminated)
+    ('BoxEnvironment', [0.0, 0.0], False)
     """
 
     name: str

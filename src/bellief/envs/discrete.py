@@ -72,6 +72,13 @@ class DiscretiseObservation(gymnasium.ObservationWrapper):
 
     Dimensions without finite bounds are cut between `low` and `high`; what lies outside falls in the outermost bins.
     A binned observation is in general not Markov, and a fine grid learns slowly: this is a way in, not a solution.
+
+    >>> import gymnasium
+    >>> from bellief.envs.discrete import DiscretiseObservation
+    >>> cart = DiscretiseObservation(gymnasium.make("CartPole-v1"), bins=4)
+    >>> cart.observation_space, len(cart.reset(seed=0)[0])
+    (MultiDiscrete([4 4 4 4]), 4)
+    >>> cart.close()
     """
 
     def __init__(self, env: gymnasium.Env, bins: int = 10, low: Any = -5.0, high: Any = 5.0):
@@ -135,6 +142,11 @@ def read_table(name: str, **parameters: Any) -> Environment:
     """The exact model of a Gymnasium environment that offers its transition table (`P`), such as FrozenLake.
 
     The time limit that `gymnasium.make` puts around it is kept: an episode cut short by it is not an end of the MDP.
+
+    >>> from bellief.envs.discrete import read_table
+    >>> lake = read_table("FrozenLake-v1", is_slippery=False)
+    >>> lake.states, lake.actions, lake.time_limit
+    (16, 4, 100)
     """
     env = make_gymnasium(name, **parameters)
     table = getattr(env.unwrapped, "P", None)

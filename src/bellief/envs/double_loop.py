@@ -17,6 +17,11 @@ def double_loop(left_reward: float = 2.0, right_reward: float = 1.0, length: int
     those). In the right loop both actions lead on. In the left loop only action 1 does; action 0 falls back to
     state 0. The last state of a loop leads to state 0 by either action and pays the loop's reward; every other step
     pays nothing. With the default length there are 9 states.
+
+    >>> from bellief.envs.double_loop import double_loop
+    >>> loops = double_loop()
+    >>> loops.states, loops.mdp().reward.max().item()
+    (9, 2.0)
     """
     left_reward, right_reward = check_number("left_reward", left_reward), check_number("right_reward", right_reward)
     length = check_count("length", length, least=2)

@@ -49,6 +49,11 @@ def lava_lake(
     back at A by then; so that no state is without dynamics, those cells behave as A does.
 
     Being carried back to A, where an episode might have ended instead, is our own choice: it makes one endless run.
+
+    >>> from bellief.envs.lava_lake import lava_lake
+    >>> print(lava_lake(layout=["ALG", "..."]).render_text(0).replace(" ", ""))
+    [A]LG
+    ...
     """
     return _build("lavalake", layout, slip, step_reward, goal_reward, lava_reward)
 
@@ -64,6 +69,10 @@ def lava_lake_10(
 
     Deviation: no map of this size has been published, so this one is our own. A strait between two lakes leads
     from A to G in 9 steps, two of them with lava on both sides; the way along the northern edge takes 17 and is safe.
+
+    >>> from bellief.envs.lava_lake import lava_lake_10
+    >>> lava_lake_10().layout is not None, lava_lake_10().states
+    (True, 100)
     """
     return _build("lavalake10", layout, slip, step_reward, goal_reward, lava_reward)
 

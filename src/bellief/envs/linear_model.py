@@ -77,7 +77,13 @@ def step(constants: Constants, state: Float[Array, "D"], action: Int[Array, ""],
 
 @functools.cache  # the same object each time, so that loops compile for it once
 def linear_model(member_number: int | None = None, noise: float = 0.05) -> BoxEnvironment:
-    """The family, run n meeting member n, or one member of it for all runs."""
+    """The family, run n meeting member n, or one member of it for all runs.
+
+    >>> from bellief.envs.linear_model import linear_model
+    >>> family = linear_model(noise=0.0)
+    >>> family.spaces.actions, family.constants(0).transition.shape, family.constants(1).noise.item()
+    (11, (11, 4, 4), 0.0)
+    """
     if member_number is not None:
         member_number = check_count("member_number", member_number, least=0)
     noise = check_number("noise", noise)

@@ -19,6 +19,10 @@ def nchain(size: int = 5, slip: float = 0.2, small_reward: float = 2.0, large_re
     action takes effect, for the transition and the reward alike. Outcome 0 is the action as chosen, outcome 1 the slip.
 
     Deviation: the old Gym environment numbers *forward* 0 and *back* 1; here action 0 is *back*.
+
+    >>> from bellief.envs.nchain import nchain
+    >>> nchain(size=3).mdp().reward.tolist()
+    [[1.6, 0.4], [1.6, 0.4], [3.6, 8.4]]
     """
     size = check_count("size", size, least=2)
     slip = check_probability("slip", slip)

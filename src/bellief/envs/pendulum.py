@@ -68,7 +68,12 @@ def step(constants: tuple, state: Float[Array, "2"], action: Int[Array, ""], luc
 
 @functools.cache  # the same object each time, so that loops compile for it once
 def pendulum() -> BoxEnvironment:
-    """The environment; it has no parameters."""
+    """The environment; it has no parameters.
+
+    >>> from bellief.envs.pendulum import pendulum
+    >>> pendulum().spaces.dimension, pendulum().action_names, pendulum().time_limit
+    (2, ('left', 'none', 'right'), 3000)
+    """
     return BoxEnvironment(
         name="pendulum",
         spaces=BoxSpaces(

@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AgentComparison:
-    """Results by label, the first one being what the others are compared with; `optimum` where the model is known."""
+    """Results by label, the first one being what the others are compared with; `optimum` where the model is known.
+
+    >>> import bellief
+    >>> found = bellief.compare_agents("nchain", ["q-learning", "eager=q-learning:epsilon=0"], steps=30, runs=2)
+    >>> isinstance(found, bellief.AgentComparison), list(found.to_pandas().columns)[:3]
+    (True, ['final_average_reward', 'final_average_reward_low', 'final_average_reward_high'])
+    """
 
     results: dict[str, RunResult]
     optimum: float | None
@@ -121,6 +127,11 @@ def compare_agents(
 
     Run n of every agent meets the same luck in the environment, so differences are taken run by run. `options` are
     those of `bellief.run`.
+
+    >>> import bellief
+    >>> found = bellief.compare_agents("nchain", ["q-learning", "eager=q-learning:epsilon=0"], steps=30, runs=2)
+    >>> list(found.results), round(found.optimum, 3)
+    (['q-learning', 'eager'], 3.677)
     """
     if not agents:
         raise UserError("Name at least one agent to compare.")

@@ -30,6 +30,15 @@ class RunResult:
     half-life before anything is averaged over runs. `gain` is the exact long-run average reward of each last policy,
     NaN where the model is not known. `episodes` has a row for every episode that was over, where a real environment
     was stepped.
+
+    >>> import bellief
+    >>> result = bellief.run("nchain", "q-learning", steps=30, runs=2)
+    >>> isinstance(result, bellief.RunResult), result.step[-1].item()
+    (True, 30)
+    >>> bool((result.average_reward == result.total[:, -1] / 30).all())
+    True
+    >>> sorted(result.to_pandas().columns)
+    ['run', 'smoothed', 'step', 'total']
     """
 
     env: str

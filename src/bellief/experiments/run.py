@@ -66,6 +66,11 @@ def run(
         longest_gap: plan at least every so many steps. The paper's updates come ever more rarely; where an agent can
             repeat itself without moving, at a wall or by a refused pick-up, it learns one thing an update.
         progress: called with the finished fraction from time to time.
+
+    >>> import bellief
+    >>> result = bellief.run("nchain", "q-learning", steps=30, runs=2)
+    >>> result.total.shape[0], result.policies.shape
+    (2, (2, 5, 2))
     """
     if not 1 <= steps < 2**31:
         raise UserError(f"steps must lie between 1 and {2**31 - 1}, not {steps}.")

@@ -37,6 +37,11 @@ class BoxRunResult(RunResult):
     `over[r, g]` episodes of run r were over after `step[g]` steps, `falls` of them because the environment ended them,
     and `length` is how long they were together. `survived` is the length of the last episode that was over, smoothed
     over steps with the half-life. There is no table of the policy.
+
+    >>> import bellief
+    >>> result = bellief.run("pendulum", "gptd", steps=30, runs=2)
+    >>> type(result).__name__, result.steps_survived(0, 30).shape, result.final_steps_survived.shape
+    ('BoxRunResult', (2,), (2,))
     """
 
     over: Int[np.ndarray, "runs G"]

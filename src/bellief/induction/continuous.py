@@ -6,6 +6,39 @@ from there. A step then needs two contractions and one ridge regression.
 Two value beliefs. `by_gaussian` is the paper's: one Gaussian over the weights of Q for all models, redrawn in every
 step and tied to the models by Method 1's weights. `by_joint` (ours) keeps Q with the model it came from, as in the
 discrete case: given its model psi_i is a point, so nothing is redrawn and no weights are needed.
+
+>>> import jax, jax.numpy as jnp
+>>> from bellief.features import parse
+>>> from bellief.induction import continuous
+>>> from bellief.mdp.linear import Form, LinearGaussianMDP
+>>> from bellief.values.linear import make_design
+>>> line, box = parse("constant+raw", 1), jnp.array([[-1.0], [1.0]])
+>>> form = Form("difference", line, line)
+>>> moves = jnp.array([[[-0.1], [0.0]], [[0.1], [0.0]]])  # action 0 goes left, action 1 right; it pays to be right
+>>> model = LinearGaussianMDP(moves, 0.01 * jnp.ones((2, 1, 1)), jnp.array([[0.0, 1.0]] * 2), jnp.array(0.0), box)
+>>> models = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), model)
+>>> states, stays = jnp.linspace(-1, 1, 8)[:, None], lambda state: jnp.array(0.0)
+>>> following = continuous.next_states(form, models, states, jnp.zeros((8, 1)))
+>>> continuous.over_states(jnp.sum, following).shape
+(2, 2, 8)
+>>> ahead = continuous.look_ahead(form, models, states, following, stays, line, box)
+>>> limits = continuous.RewardRange(step=jnp.array([-1.0, 1.0]), end=jnp.array([0.0, 0.0]))
+>>> isinstance(ahead, continuous.LookAhead), continuous.limit_rewards(ahead, limits).reward.shape
+(True, (2, 2, 8))
+>>> design = make_design(jax.vmap(lambda state: line(state, box))(states), ridge=0.01)
+>>> weights = continuous.by_joint(design, ahead, continuous.greedy, 3, 0.9, limits)
+>>> weights.shape, continuous.best_action(jnp.array([[0.0], [1.0]])).tolist()
+((2, 2, 2), [[0.0], [1.0]])
+>>> continuous.by_policy(design, ahead, jnp.full((2, 2, 16), 0.5), horizon=3, discount=0.9).shape
+(2, 2, 2)
+>>> belief, seen = continuous.by_gaussian(
+...     jax.random.key(0), design, ahead, continuous.greedy, 3, 0.9, limits, jnp.array(1.0), 4, 2, 4
+... )
+>>> belief.mean.shape, isinstance(seen, continuous.Diagnostics)
+((2, 2), True)
+>>> even = lambda state: jnp.array([0.5, 0.5])
+>>> bool(jnp.isfinite(continuous.roll_out(jax.random.key(0), form, model, states[0], even, stays, 3, 0.9)))
+True
 """
 
 from collections.abc import Callable

@@ -1,4 +1,21 @@
-"""Policy evaluation by inferential induction (the paper's Algorithm 2) over MDPs that were already sampled."""
+"""Policy evaluation by inferential induction (the paper's Algorithm 2) over MDPs that were already sampled.
+
+>>> import jax, numpy as np
+>>> from bellief.envs import make
+>>> from bellief.induction import evaluate, method1
+>>> worlds = [make("nchain", slip=slip).mdp(discount=0.9) for slip in (0.1, 0.3)]
+>>> mdps = jax.tree.map(lambda *leaves: np.float32(leaves), *worlds)  # two MDPs that it may be
+>>> policy, key = np.full((5, 2), 0.5, np.float32), jax.random.key(0)
+>>> belief = evaluate.by_joint(mdps, policy, horizon=3)
+>>> belief.mean.shape, evaluate.final_values(mdps, policy, "zero").sum().item()
+((2, 5), 0.0)
+>>> few = method1.Settings(samples=4, utility_samples=2)
+>>> found = evaluate.by_method1(key, few, mdps, policy, horizon=3, value_span=jax.numpy.array(100.0))
+>>> type(found).__name__, found.belief.belief.mean.shape, found.diagnostics.effective_sample_size.shape
+('Evaluation', (5,), (3,))
+>>> evaluate.by_sampled_joint(key, mdps, policy, horizon=3, samples=8).mean.shape
+(2, 5)
+"""
 
 from typing import NamedTuple
 

@@ -2,6 +2,22 @@
 
 What comes out are draws from the value posterior; with the joint belief one per sampled model, which rollouts of the
 same models check.
+
+>>> import jax, jax.numpy as jnp
+>>> from bellief.features import parse
+>>> from bellief.induction import evaluate_box
+>>> from bellief.mdp.linear import Form, LinearGaussianMDP
+>>> line, box = parse("constant+raw", 1), jnp.array([[-1.0], [1.0]])
+>>> form, stays = Form("difference", line, line), lambda state: jnp.array(0.0)
+>>> still = LinearGaussianMDP(jnp.zeros((1, 2, 1)), jnp.zeros((1, 1, 1)), jnp.array([[0.0, 1.0]]), jnp.array(0.0), box)
+>>> models = jax.tree.map(lambda leaf: leaf[None], still)  # nothing moves, and s is paid for being in s
+>>> settings = evaluate_box.Settings(line, horizon=2, discount=0.5, ridge=1e-6)
+>>> problem = evaluate_box.Problem(models, box, jnp.linspace(-1, 1, 8)[:, None])
+>>> always, here = lambda state: jnp.ones(1), jnp.array([[0.5]])
+>>> found = evaluate_box.evaluate(jax.random.key(0), settings, form, problem, always, stays, here)
+>>> exact = evaluate_box.by_roll_outs(jax.random.key(0), settings, form, models, always, stays, here, count=2)
+>>> round(found.item(), 3), round(exact.item(), 3)  # 0.5 + 0.5 * 0.5
+(0.75, 0.75)
 """
 
 import dataclasses

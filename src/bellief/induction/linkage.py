@@ -9,6 +9,23 @@ So the expectation of l is a product over states too, and J draws of each row gi
 whole MDPs would. Without this the estimates degenerate at once: l asks every state to fit at the same time.
 
 Deviation: the paper prints l with V_i and V_{i+1} exchanged, and without the prior as a factor.
+
+>>> import jax, jax.numpy as jnp
+>>> from bellief.induction import linkage
+>>> chain = jnp.broadcast_to(jnp.eye(2), (3, 2, 2))  # three draws of two states that stay where they are
+>>> rows = linkage.Rows(chain, reward=jnp.array([[0.9, 1.0], [1.0, 1.0], [1.1, 1.0]]), log_weight=jnp.zeros((3, 2)))
+>>> values, sigma = jnp.array([2.0, 2.0]), jnp.array([0.1, 0.1])
+>>> links = linkage.log_links(values, values, rows, discount=0.5, sigma=sigma)
+>>> print(links.round(2)[:, 0], linkage.effective_sizes(links).round(1))
+[-0.5  0.  -0.5] [2.8 3. ]
+>>> bool(linkage.log_mean(links) < 0), linkage.log_ratio(values, values, rows, rows, 0.5, sigma).item()
+(True, 0.0)
+>>> print(linkage.residual_spread(values, rows, 0.5).round(3))
+[0.082 0.   ]
+>>> target = lambda many: -jnp.sum(many**2, axis=-1) / 2
+>>> chains = linkage.sample_values(jax.random.key(0), target, jax.random.normal(jax.random.key(1), (8, 2)), steps=5)
+>>> type(chains).__name__, chains.values.shape
+('Chains', (8, 2))
 """
 
 from collections.abc import Callable

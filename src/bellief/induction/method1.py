@@ -2,6 +2,24 @@
 
 A step is in two halves, because policy optimisation decides on an action between them: `draw` samples V_{i+1} and
 weighs the MDPs, `push` backs the samples up and fits psi_i.
+
+>>> import jax, numpy as np
+>>> from bellief.envs import make
+>>> from bellief.induction import method1
+>>> from bellief.mdp import bellman
+>>> worlds = [make("nchain", slip=slip).mdp(discount=0.9) for slip in (0.1, 0.3)]
+>>> mdps = jax.tree.map(lambda *leaves: np.float32(leaves), *worlds)
+>>> policy, key = np.full((5, 2), 0.5, np.float32), jax.random.key(0)
+>>> chain = jax.vmap(bellman.under_policy, in_axes=(0, None))(mdps, policy)
+>>> settings = method1.Settings(samples=4, utility_samples=2)
+>>> progress = method1.start(settings, final=np.zeros((2, 5), np.float32), sigma=jax.numpy.array(1.0))
+>>> luck = method1.luck(jax.random.split(key, 1), settings, progress)
+>>> values, weight, progress, seen = method1.draw(key, settings, progress, luck[0])
+>>> values.shape, weight.sum(0).tolist(), type(seen).__name__
+((4, 5), [1.0, 1.0, 1.0, 1.0], 'Diagnostics')
+>>> progress = method1.push(key, settings, progress, mdps, policy, chain, values, weight)
+>>> type(progress).__name__, progress.belief.mean.shape
+('Progress', (5,))
 """
 
 import dataclasses

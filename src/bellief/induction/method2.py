@@ -6,6 +6,18 @@
 The paper says that standard priors cannot be used; with l as a factor they can, by self-normalised importance sampling
 from the prior. What it costs is that the likelihood of a long log picks one prior draw of a row and drops all others:
 the effective sample size of `likelihood_sizes` falls towards one, and then the estimate means nothing.
+
+>>> import jax.numpy as jnp
+>>> from bellief.induction import method2
+>>> from bellief.induction.linkage import Rows
+>>> chain = jnp.broadcast_to(jnp.eye(1), (3, 1, 1))
+>>> prior = Rows(chain, reward=jnp.array([[0.0], [1.0], [2.0]]), log_weight=jnp.zeros((3, 1)))
+>>> weighted = method2.weigh(prior, jnp.array([[-9.0], [0.0], [-9.0]]))  # the data speak for the second draw
+>>> round(method2.likelihood_sizes(weighted)[0].item(), 1)
+1.0
+>>> at = lambda value: method2.log_likelihood(value, value, weighted, prior, 0.5, jnp.array([0.1]))
+>>> bool(at(jnp.array([2.0])) > at(jnp.array([4.0])))
+True
 """
 
 import jax

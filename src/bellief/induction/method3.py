@@ -4,6 +4,19 @@
 
 Deviation: the print leaves the normaliser of P(mdp | V_i, V_{i+1}) aside. It is E_prior[l], it depends on the value
 functions, and without it the answer is wrong by that factor.
+
+>>> import jax.numpy as jnp
+>>> from bellief.induction import method3
+>>> from bellief.induction.linkage import Rows
+>>> chain = jnp.broadcast_to(jnp.eye(1), (3, 1, 1))
+>>> prior = Rows(chain, reward=jnp.array([[0.0], [1.0], [2.0]]), log_weight=jnp.zeros((3, 1)))
+>>> posterior = prior._replace(reward=jnp.ones((3, 1)))
+>>> at = lambda value: method3.log_likelihood(value, value, posterior, prior, 0.5, jnp.array([0.1]))
+>>> bool(at(jnp.array([2.0])) > at(jnp.array([4.0])))
+True
+>>> mean, covariance = method3.point_mass(chain[0], jnp.ones(1), 0.5, jnp.array([0.01]), jnp.zeros(1), prior_sd=100.0)
+>>> round(mean.item(), 2), covariance.shape
+(2.0, (1, 1))
 """
 
 import jax.numpy as jnp

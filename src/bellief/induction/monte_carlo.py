@@ -1,4 +1,13 @@
-"""The paper's Algorithm 1: the value distribution by brute force, which everything else is checked against."""
+"""The paper's Algorithm 1: the value distribution by brute force, which everything else is checked against.
+
+>>> import jax, numpy as np
+>>> from bellief.envs import make
+>>> from bellief.induction import monte_carlo
+>>> chain = jax.tree.map(np.float32, make("nchain").mdp(discount=0.9))
+>>> draw = lambda key: chain._replace(reward=chain.reward + jax.random.normal(key))
+>>> monte_carlo.values(jax.random.key(0), 3, draw, np.full((5, 2), 0.5, np.float32)).shape
+(3, 5)
+"""
 
 from collections.abc import Callable
 

@@ -9,6 +9,18 @@ tells something about the MDP, and P(V) can be chosen:
 - `gaussian`: N(centre, (span / 2)^2) in every state, a prior about values that no prior about MDPs implies;
 - `own`: E_prior[l], what the model implies. It cancels the denominator and leaves P(V | D) proportional to
   E_posterior[l], a mixture over MDPs with mass 1 / det(I - discount P): for a small sigma Monte Carlo weighted by that.
+
+>>> import jax, numpy as np
+>>> from bellief.envs import make
+>>> from bellief.induction import stationary
+>>> worlds = [make("nchain", slip=slip).mdp(discount=0.9) for slip in (0.1, 0.2, 0.3)]
+>>> mdps = jax.tree.map(lambda *leaves: np.float32(leaves), *worlds)
+>>> rows = stationary.rows_of(mdps, np.full((5, 2), 0.5, np.float32))
+>>> first = 20 + jax.random.normal(jax.random.key(1), (8, 5))
+>>> few = stationary.Settings(steps=2)
+>>> found = stationary.infer(jax.random.key(0), few, rows, rows, first, 0.9, centre=20.0, span=40.0)
+>>> type(found).__name__, found.values.shape, bool(1 <= found.posterior_size <= 3)
+('Result', (8, 5), True)
 """
 
 import dataclasses

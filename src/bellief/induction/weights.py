@@ -2,6 +2,18 @@
 
 Everything is computed as logarithms. The paper computes plain sums of exponentials and speaks of weights that are
 "numerically unstable"; `is_unstable` says where that form would have failed.
+
+>>> import jax.numpy as jnp
+>>> from bellief.induction import weights
+>>> values = jnp.array([[0.0, 0.0], [1.0, 1.0]])  # two value functions of two states
+>>> utilities = jnp.array([[[0.0, 0.1]], [[1.0, 0.9]]])  # one utility sample of each of two MDPs
+>>> log_weights = weights.log_likelihood(values, utilities, jnp.array(0.1), "mixture")
+>>> shares = weights.normalise(log_weights)
+>>> print(shares.round(2), weights.effective_sample_size(shares).round(2))
+[[1. 0.]
+ [0. 1.]] [1. 1.]
+>>> bool(weights.is_unstable(log_weights))
+False
 """
 
 import math

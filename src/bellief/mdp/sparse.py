@@ -1,6 +1,21 @@
 """Known models with very many states: rows that list a few outcomes, and iterative solutions.
 
 NumPy and SciPy, not JAX: what is computed here is one sparse matrix times a vector, over and over.
+
+>>> import numpy as np
+>>> import scipy.sparse
+>>> from bellief.mdp import sparse
+>>> leads = scipy.sparse.csr_array([[0, 0.8], [0.8, 0]])  # two states; 0.1 to either whatever happens
+>>> mdp = sparse.SparseMDP(leads, spread=np.array([0.1, 0.1]), reward=np.array([1.0, 0.0]))
+>>> sparse.expected(mdp, np.array([10.0, 0.0])).tolist()
+[1.0, 9.0]
+>>> chain = sparse.under_policy(mdp, sparse.as_weights(np.ones((2, 1))))
+>>> isinstance(chain, sparse.Chain), sparse.evaluate(chain, discount=0.5).round(3).tolist()
+(True, [1.357, 0.643])
+>>> sparse.evaluate_finite(chain, discount=0.5, horizon=1).tolist()
+[1.0, 0.0]
+>>> sparse.occupancy(chain, discount=0.5, start=np.array([1.0, 0.0])).sum().round(3).item()
+2.0
 """
 
 from typing import Any, NamedTuple

@@ -5,6 +5,16 @@ With `later` the utilities of step t + 1, `sampled` is the paper's first formula
 
 Deviation: the printed second and third formulas have r(s, a) inside the sum over s', which would count the reward
 once per next state; it stands outside here.
+
+>>> import jax, numpy as np
+>>> from bellief.envs import make
+>>> from bellief.mdp import bellman, utilities
+>>> mdp, policy, later = make("nchain").mdp(), np.full((5, 2), 0.5), np.zeros((3, 5), np.float32)
+>>> transition, reward = bellman.under_policy(mdp, policy)
+>>> utilities.expected(transition, reward, mdp.discount, later)[0].tolist() == reward.tolist()
+True
+>>> utilities.sampled(jax.random.key(0), mdp, policy, later).shape
+(3, 5)
 """
 
 import jax

@@ -29,7 +29,13 @@ UNIT_LOGGED = Prior(sparse=True, row_weight=ROW_WEIGHT, outcome_strength=2.0, re
 
 
 class Calibration(NamedTuple):
-    """Coverage of the start value's intervals over all simulations, and the ranks of the truth."""
+    """Coverage of the start value's intervals over all simulations, and the ranks of the truth.
+
+    >>> from bellief.offline.calibration import calibrate
+    >>> found = calibrate(states=2, transitions=20, simulations=5, draws=19)
+    >>> type(found).__name__, 0 <= found.uniformity(bins=5) <= 1
+    ('Calibration', True)
+    """
 
     coverage: dict[float, float]
     ranks: Int[np.ndarray, "n"]
@@ -157,6 +163,11 @@ def calibrate(
     """Repeat draw, simulate, evaluate; `options` go to `evaluate`. The target policy is drawn anew each time.
 
     Worlds come from `prior`; the evaluation uses `belief_prior`, which is the same unless said otherwise.
+
+    >>> from bellief.offline.calibration import calibrate
+    >>> found = calibrate(states=2, transitions=20, simulations=5, draws=19)
+    >>> found.ranks.shape, sorted(found.coverage)
+    ((5,), [0.5, 0.8, 0.9, 0.95])
     """
     rng, tally = np.random.default_rng(seed), Tally()
     for number in range(simulations):
@@ -186,6 +197,11 @@ class Certificate:
 
     The two differ for the prior `logged` only, whose scale `evaluate` takes from the log itself. `calibrated` judges
     the first of them, `calibrated_by_default` the second.
+
+    >>> import bellief
+    >>> found = bellief.certify(states=2, transitions=20, prior="paper", simulations=5, draws=19)
+    >>> type(found).__name__, found.settings["states"], type(found.verdict).__name__
+    ('Certificate', 2, 'str')
     """
 
     settings: dict[str, Any]
@@ -267,6 +283,11 @@ def certify(
 
     With the prior `logged`, `estimated` asks for a second pass in which the scale of rewards is taken from each log, as
     `evaluate` does.
+
+    >>> import bellief
+    >>> found = bellief.certify(states=2, transitions=20, prior="paper", simulations=5, draws=19)
+    >>> 0 <= found.known.coverage[0.9] <= 1
+    True
     """
     check_choice("prior", prior, NAMES)
     check_choice("method", method, METHODS)

@@ -29,6 +29,12 @@ class CollectionPlan:
     `reduction[s, a]` is infinite where the reward of a pair was never observed and its prior has no variance; such
     pairs come first, by the time the policy spends with them. `variance` is that of the start value now (None where
     it does not exist), and `time` the discounted visits of each pair.
+
+    >>> import bellief
+    >>> data = bellief.Transitions.from_arrays([0] * 22, [0] * 20 + [1] * 2, [1.0, 2.0] * 11, [0] * 22)
+    >>> plan = bellief.collect_next(data, discount=0.5, draws=100)
+    >>> isinstance(plan, bellief.CollectionPlan), plan.seen.tolist(), bool(plan.reduction.argmax() == 1)
+    (True, [[20, 2]], True)
     """
 
     reduction: Float[np.ndarray, "S A"]
@@ -120,6 +126,12 @@ def collect_next(
     these pay. Higher orders are left out; on small problems the result is checked against brute force.
 
     `visits` is how many further visits of a pair are weighed; the other options are those of `evaluate`.
+
+    >>> import bellief
+    >>> data = bellief.Transitions.from_arrays([0] * 22, [0] * 20 + [1] * 2, [1.0, 2.0] * 11, [0] * 22)
+    >>> plan = bellief.collect_next(data, discount=0.5, draws=100)
+    >>> plan.ranking()[0]  # state and action: the one that was tried less
+    (0, 1)
     """
     check_numbers(discount, 0.9, seed, draws=draws)
     if visits < 1:

@@ -35,6 +35,12 @@ class PolicyComparison:
     `forecasts` are the chances of choosing the best policy after more transitions (see `offline.preposterior`), and
     `more_needed` is how many it takes to reach `target`: 0 where the data are sure already, None where no simulated
     amount was enough or none was simulated.
+
+    >>> import bellief
+    >>> data = bellief.Transitions.from_arrays([0] * 40, [0, 1] * 20, [1.0, 2.0] * 20, [0] * 40)
+    >>> found = bellief.compare(data, {"wait": "always:0", "sell": "always:1"}, 0.5, draws=100, simulations=4)
+    >>> isinstance(found, bellief.PolicyComparison), found.names, found.samples.shape
+    (True, ('wait', 'sell'), (100, 2))
     """
 
     names: tuple[str, ...]
@@ -153,6 +159,12 @@ def compare(
     - `target`: how sure is sure enough.
     - `simulations`: worlds in the simulation of further data; 0 leaves it out. By default 100 up to 150 states.
     - `collector`: the policy that would collect the further data, by default the one that collected the log.
+
+    >>> import bellief
+    >>> data = bellief.Transitions.from_arrays([0] * 40, [0, 1] * 20, [1.0, 2.0] * 20, [0] * 40)
+    >>> found = bellief.compare(data, ["always:0", "always:1"], discount=0.5, draws=100, simulations=4)
+    >>> found.best, found.prob_best[1].item()
+    ('always:1', 1.0)
     """
     check_numbers(discount, level, seed, horizon=horizon, draws=draws)
     if not 0.5 <= target < 1:

@@ -74,6 +74,13 @@ def evaluate(
             others), or `auto`: dense up to 2,000 states.
         support: the next states that are possible at all, for the sparse belief: a table (or the path of a CSV file)
             with state, next_state and optionally action, or a SciPy matrix [S, S].
+
+    >>> import bellief
+    >>> data = bellief.Transitions.from_arrays([0, 1] * 20, [0, 0] * 20, [2.0, 0.0] * 20, [1, 0] * 20)
+    >>> value = bellief.evaluate(data, discount=0.5, draws=100)
+    >>> low, high = value.interval(0.9)
+    >>> bool(low[0] < 8 / 3 < high[0])  # two every other step, halved at each: 2 / (1 - 1/4)
+    True
     """
     if isinstance(data, FeatureTransitions):
         given = {"reward_scale": reward_scale, "terminates": terminates, "mdps": mdps, "lookahead": lookahead}

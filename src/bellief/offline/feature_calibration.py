@@ -137,6 +137,11 @@ def certify_features(
     """Calibration for problems whose states have so many features: worlds from the default prior, linear dynamics.
 
     `estimated` asks for a second pass in which the units are taken from each log, as `evaluate` does.
+
+    >>> from bellief.offline.feature_calibration import certify_features
+    >>> found = certify_features(1, 20, simulations=1, draws=9, horizon=2, estimated=False)
+    >>> found.known.draws
+    9
     """
     check_choice("method for states that are vectors", method, METHODS)
     counts = {"features": features, "transitions": transitions, "actions": actions, "simulations": simulations}

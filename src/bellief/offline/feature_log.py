@@ -26,6 +26,13 @@ class FeatureTransitions(Transitions):
     Every way into `Transitions` gives one of these where states are vectors: arrays of the shape [n, D], columns
     `state_NAME` and `next_state_NAME` in the place of `state` and `next_state`, Minari datasets with Box observations.
     A step that ended an episode needs its last state, too: from it one learns what ends episodes.
+
+    >>> import numpy as np
+    >>> import bellief
+    >>> states = np.array([[0.0, 1.0], [0.1, 0.9], [0.2, 0.8]])
+    >>> log = bellief.Transitions.from_arrays(states[:-1], [0, 1], [1.0, 2.0], states[1:])
+    >>> isinstance(log, bellief.FeatureTransitions), log.feature_names
+    (True, ('0', '1'))
     """
 
     state: Float[np.ndarray, "n D"]

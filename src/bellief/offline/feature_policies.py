@@ -1,4 +1,18 @@
-"""Policies where states are vectors: a function, a table of weights, or a name."""
+"""Policies where states are vectors: a function, a table of weights, or a name.
+
+>>> import jax.numpy as jnp
+>>> from bellief.offline import feature_policies
+>>> weights = jnp.array([[0.0, 1.0], [0.0, -1.0]])  # a constant and one feature for each of two actions
+>>> feature_policies.greedy(weights, jnp.array([0.5])).tolist()
+[1.0, 0.0]
+>>> bool(feature_policies.softmax(weights, jnp.array([0.5]))[0] > 0.5)
+True
+>>> feature_policies.squared_softmax(jnp.zeros((2, 3)), jnp.array([0.5])).tolist()
+[0.5, 0.5]
+>>> policy = feature_policies.FeaturePolicy(feature_policies.softmax, weights)
+>>> policy.choose(policy.weights, jnp.array([0.0])).tolist()
+[0.5, 0.5]
+"""
 
 from collections.abc import Callable
 from pathlib import Path

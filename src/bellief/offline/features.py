@@ -50,6 +50,10 @@ class FeatureSettings:
     of the log. `dynamics` is `difference` (what a step adds to the state is linear in the features) or `direct` (the
     next state is). `termination` says of a single state whether it ends an episode; without it the end is learned.
     `rollouts` of every model stand behind each of its values, up to eight times as many where their noise is large.
+
+    >>> import bellief
+    >>> bellief.FeatureSettings(features="constant+raw+rbf:4").dynamics
+    'difference'
     """
 
     dynamics: str = "difference"
@@ -87,6 +91,15 @@ def evaluate_features(
     Models come from the linear-Gaussian belief of the paper's continuous case. `joint` (or `monte-carlo`, the same
     here) rolls every model out. `fitted` fits the value of each model by the induction, which is faster and as good as
     the value features are: `check` compares it with rollouts of some of the models.
+
+    >>> import numpy as np
+    >>> import bellief
+    >>> states = np.sin(np.arange(41.0))[:, None]
+    >>> log = bellief.Transitions.from_arrays(states[:-1], [0, 1] * 20, states[:-1, 0], states[1:])
+    >>> few = bellief.FeatureSettings(rollouts=4)
+    >>> value = bellief.evaluate_features(log, discount=0.5, horizon=5, draws=20, settings=few)
+    >>> value.samples.shape[0], bool(np.isfinite(value.samples).all())
+    (20, True)
     """
     settings = FeatureSettings() if settings is None else settings
     check_choice("method for states that are vectors", method, METHODS)

@@ -32,6 +32,12 @@ class Improvement:
 
     `policy[s]` is an action; `objective_value` is what was maximised, in the MDPs that it was chosen in, and
     `judged_value` the same in fresh ones. `comparison` has the policies `improved` and `behaviour`.
+
+    >>> import bellief
+    >>> data = bellief.Transitions.from_arrays([0] * 40, [0, 1] * 20, [1.0, 2.0] * 20, [0] * 40)
+    >>> better = bellief.improve(data, discount=0.5, objective="cvar", draws=100, mdps=20)
+    >>> isinstance(better, bellief.Improvement), better.probabilities.tolist(), better.prob_better > 0.9
+    (True, [[0.0, 1.0]], True)
     """
 
     policy: Int[np.ndarray, "S"]
@@ -140,6 +146,11 @@ def improve(
     in each state the action with the largest sum over MDPs of weight, discounted visits and action value. A step that
     does not raise the objective is halved, so every round improves it; the result is a local optimum, as the problem
     of one policy for many MDPs has no efficient exact solution.
+
+    >>> import bellief
+    >>> data = bellief.Transitions.from_arrays([0] * 40, [0, 1] * 20, [1.0, 2.0] * 20, [0] * 40)
+    >>> bellief.improve(data, discount=0.5, draws=100, mdps=20).policy.tolist()
+    [1]
     """
     check_numbers(discount, level, seed, draws=draws, mdps=mdps)
     check_choice("objective", objective, OBJECTIVES)

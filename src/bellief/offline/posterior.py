@@ -28,6 +28,14 @@ class ValuePosterior:
     distribution over first states that the single number "value of the policy" is averaged over. `sd_exists` says for
     each state whether the posterior has a variance at all: with a heavy-tailed reward prior it does not wherever the
     policy may use a pair that was never tried, and then `sd` is NaN while quantiles remain meaningful.
+
+    >>> import bellief
+    >>> data = bellief.Transitions.from_arrays([0, 1] * 20, [0, 0] * 20, [2.0, 0.0] * 20, [1, 0] * 20)
+    >>> value = bellief.evaluate(data, discount=0.5, draws=100)
+    >>> isinstance(value, bellief.ValuePosterior), value.samples.shape, sorted(value.start_summary())
+    (True, (100, 2), ['high', 'low', 'mean', 'sd'])
+    >>> value.prob(lambda values: values > 1, state=0)
+    1.0
     """
 
     samples: Float[np.ndarray, "N S"]

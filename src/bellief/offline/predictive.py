@@ -31,7 +31,14 @@ OFTEN = 3
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LogCheck:
-    """p values (None where a log is too short to say), rows with incredible rewards, and what it means in words."""
+    """p values (None where a log is too short to say), rows with incredible rewards, and what it means in words.
+
+    >>> import bellief
+    >>> data = bellief.Transitions.from_arrays([0, 1] * 20, [0, 0] * 20, [0.0, 2.0] * 20, [1, 0] * 20)
+    >>> found = bellief.check(data, permutations=99)
+    >>> type(found).__name__, found.outliers, found.markov
+    ('LogCheck', [], None)
+    """
 
     markov: float | None
     drift: float | None
@@ -73,7 +80,13 @@ class LogCheck:
 
 
 def check(data: Transitions, *, permutations: int = 999, seed: int = 0) -> LogCheck:
-    """Test a log for what evaluation takes for granted."""
+    """Test a log for what evaluation takes for granted.
+
+    >>> import bellief
+    >>> data = bellief.Transitions.from_arrays([0] * 41, [0] * 41, [0.0, 2.0] * 20 + [500.0], [0] * 41)
+    >>> bellief.check(data, permutations=99).outliers[0]["row"]
+    41
+    """
     check_numbers(1.0, 0.5, seed, permutations=permutations)
     if len(data) < 2:
         raise UserError("A log of one transition cannot be checked: it needs at least two.")

@@ -22,7 +22,12 @@ MOST_STATES = 150
 
 
 class Forecast(NamedTuple):
-    """Chance of choosing the best policy after more transitions, with the standard error over simulated worlds."""
+    """Chance of choosing the best policy after more transitions, with the standard error over simulated worlds.
+
+    >>> from bellief.offline.preposterior import Forecast
+    >>> Forecast(transitions=100, chance=0.9, error=0.02).chance
+    0.9
+    """
 
     transitions: int
     chance: float

@@ -41,6 +41,13 @@ def logged_prior(data: Transitions | LogStatistics, row_weight: float = ROW_WEIG
     never seen, what the pair's other outcomes pay, with the spread that outcomes of a pair have; and single rewards
     the noise that is left. Multiplying all rewards by a number, or adding one, therefore changes values as it should
     and nothing else, which the paper's prior (mean 0, scale 1) does not do.
+
+    >>> import bellief
+    >>> from bellief.offline.priors import logged_prior
+    >>> data = bellief.Transitions.from_arrays([0, 1] * 4, [0, 0] * 4, [100.0, 300.0] * 4, [1, 0] * 4)
+    >>> prior = logged_prior(data)
+    >>> prior.row_weight, prior.reward_mean
+    (0.1, 200.0)
     """
     scales = reward_scales(data.statistics())
     return tabular.Prior(

@@ -38,7 +38,15 @@ def default_grid(data: Transitions | LogStatistics) -> dict[str, tabular.Prior]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sensitivity:
-    """One row per prior: mean, interval and, where a question was asked, the probability and the verdict."""
+    """One row per prior: mean, interval and, where a question was asked, the probability and the verdict.
+
+    >>> import bellief
+    >>> data = bellief.Transitions.from_arrays([0] * 40, [0] * 40, [0.0, 2.0] * 20, [0] * 40)
+    >>> priors = {"heavy": "paper", "light": "sparse"}
+    >>> found = bellief.prior_sensitivity(data, discount=0.5, priors=priors, draws=50)
+    >>> type(found).__name__, [row["prior"] for row in found.rows]
+    ('Sensitivity', ['heavy', 'light'])
+    """
 
     rows: list[dict[str, Any]]
     question: str | None
@@ -101,6 +109,12 @@ def prior_sensitivity(
     `threshold` asks whether the value is above a number, `against` whether it is above that of another policy. The
     verdict is "yes" or "no" where the posterior is 95% sure of it and "unsure" otherwise; a conclusion flips where the
     verdict is not the same under all priors. The first prior of the grid is the one that others are compared with.
+
+    >>> import bellief
+    >>> data = bellief.Transitions.from_arrays([0] * 40, [0] * 40, [0.0, 2.0] * 20, [0] * 40)
+    >>> priors = {"heavy": "paper", "light": "sparse"}
+    >>> bellief.prior_sensitivity(data, discount=0.5, threshold=1.0, priors=priors, draws=50).flips
+    False
     """
     if threshold is not None and against is not None:
         raise UserError("Ask one question: give either a threshold or a policy to compare with, not both.")

@@ -28,6 +28,12 @@ class LogStatistics:
     `cell_*` are the different (state, action, outcome) triples, in that order, with number, mean and sum of squared
     deviations of their rewards; the outcome is the next state, or `states` where the episode ended. `pair_*` are the
     same for the different (state, action) pairs.
+
+    >>> import bellief
+    >>> data = bellief.Transitions.from_arrays([0, 0, 1], [0, 0, 0], [1.0, 3.0, 0.0], [1, 1, 0])
+    >>> statistics = data.statistics()
+    >>> isinstance(statistics, bellief.LogStatistics), statistics.cell_count.tolist(), statistics.pair_mean.tolist()
+    (True, [2, 1], [2.0, 0.0])
     """
 
     transitions: int

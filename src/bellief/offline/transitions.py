@@ -36,6 +36,22 @@ class Transitions:
     before it led to.
 
     Where states are vectors, every way in gives `FeatureTransitions` instead.
+
+    >>> import bellief
+    >>> data = bellief.Transitions.from_arrays(
+    ...     state=["low", "high", "high"],
+    ...     action=["wait", "sell", "wait"],
+    ...     reward=[0, 5, 1],
+    ...     next_state=["high", "low", "high"],
+    ... )
+    >>> len(data), data.state_labels, data.action_labels
+    (3, ('high', 'low'), ('sell', 'wait'))
+    >>> data.behaviour().tolist(), data.visits().tolist()
+    ([[0.5, 0.5], [0.0, 1.0]], [[1, 1], [0, 1]])
+    >>> bellief.Transitions.from_arrays([0], [0], [float("nan")], [0])
+    Traceback (most recent call last):
+        ...
+    bellief.errors.UserError: row 1 has reward 'nan'; it must be a finite number, at most 1e+100 in size.
     """
 
     state: Int[np.ndarray, "n"]

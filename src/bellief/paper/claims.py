@@ -35,7 +35,14 @@ class Outcome(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A sentence of the paper (in our words), the item it belongs to, the least size at which it may be judged."""
+    """A sentence of the paper (in our words), the item it belongs to, the least size at which it may be judged.
+
+    >>> from bellief.paper.claims import Claim, Outcome
+    >>> from bellief.paper.tasks import Size
+    >>> claim = Claim("fig:x", "NChain", "It learns", Size(5, 100), lambda runs: Outcome("holds", "3.6", Size(9, 100)))
+    >>> claim.test(None).state
+    'holds'
+    """
 
     item: str
     subject: str
@@ -55,7 +62,14 @@ class Judgement(NamedTuple):
 
 
 def judge(claim: Claim, results: Results) -> Judgement:
-    """The verdict on a claim."""
+    """The verdict on a claim.
+
+    >>> from bellief.paper.claims import Claim, Outcome, judge
+    >>> from bellief.paper.tasks import Size
+    >>> claim = Claim("fig:x", "NChain", "It learns", Size(9, 100), lambda runs: Outcome("holds", "3.6", Size(5, 100)))
+    >>> judge(claim, None).verdict, judge(claim._replace(least=Size(5, 100)), None).verdict
+    ('too small to judge', 'reproduced')
+    """
     try:
         outcome = claim.test(results)
     except Missing as missing:

@@ -20,7 +20,12 @@ CURVES, PANELS, BOUNDS, POSTERIORS, DISTANCES, WEIGHTS = (
 
 
 class Item(NamedTuple):
-    """A figure, table or statement: `kind` says how it is drawn, `sweeps` and `computations` what it is made from."""
+    """A figure, table or statement: `kind` says how it is drawn, `sweeps` and `computations` what it is made from.
+
+    >>> from bellief.paper.items import choose
+    >>> [(item.label, item.kind) for item in choose("tab:wasserstein")]
+    [('tab:wasserstein', 'distances')]
+    """
 
     label: str
     title: str

@@ -173,6 +173,11 @@ def sweep_document(name: str, scale: str, changes: dict[str, Size] | None = None
     """The description of a sweep at a scale, in plain data.
 
     `changes` give the sweep (`maze`) or one of its agents (`maze/VDQN`) another size.
+
+    >>> from bellief.paper.tasks import sweep_document
+    >>> chain = sweep_document("nchain", "quick")
+    >>> chain["environments"], len(chain["agents"])
+    (['nchain'], 9)
     """
     task, changes = TASKS[name], changes or {}
     usual = changes.get(name, task.sizes[scale])

@@ -2,6 +2,16 @@
 
 Everything is given as text, numbers and bytes; nothing here knows where they came from. Text is text: whatever it
 holds is shown as it is, never as markup.
+
+>>> from bellief.report import document
+>>> curve = document.Curve("PSRL", x=[1, 10], mean=[0.5, 3.6])
+>>> chart = document.Chart("Reward", "step", "reward", [curve])
+>>> table = document.Table("Means", ["agent", "mean"], [["PSRL", 3.6]])
+>>> picture = document.Picture("Curve", "A curve that rises.", b"the bytes of a PNG")
+>>> section = document.Section("chain", "NChain", ["A few words."], [chart, table, picture])
+>>> said = document.Verdict("chain", "It learns", "reproduced", "3.6", "")
+>>> document.Document("A report", ["What it says."], [said], [section]).sections[0].title
+'NChain'
 """
 
 from collections.abc import Sequence

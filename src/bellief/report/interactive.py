@@ -36,7 +36,14 @@ TABLE_ROWS = 15
 
 
 def render(document: Document) -> str:
-    """The page."""
+    """The page.
+
+    >>> from bellief.report.document import Document
+    >>> from bellief.report.interactive import render
+    >>> page = render(Document("A <report>", ["What it says."], [], []))
+    >>> page.startswith("<!DOCTYPE html>"), "A &lt;report&gt;" in page
+    (True, True)
+    """
     from markupsafe import Markup
 
     css, script = (_asset(f"interactive.{kind}") for kind in ("css", "js"))

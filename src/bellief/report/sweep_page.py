@@ -54,7 +54,20 @@ class Read:
 
 
 def write_sweep_report(folder: str | Path, out: str | Path | None = None) -> tuple[Path, dict[str, Any]]:
-    """Make the page of a sweep's folder; returns where it is, and how the sweep stands."""
+    """Make the page of a sweep's folder; returns where it is, and how the sweep stands.
+
+    >>> import tempfile
+    >>> from bellief.report.sweep_page import write_sweep_report
+    >>> from bellief.sweeps import run_sweep
+    >>> from bellief.sweeps.engines.batch import Batch
+    >>> from bellief.sweeps.spec import Spec
+    >>> spec = Spec(name="chains", steps=20, runs=2, environments=["nchain"], agents=["q-learning"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     summary = run_sweep(spec, f"{folder}/chains", engine=Batch)
+    ...     path, standing = write_sweep_report(f"{folder}/chains")
+    ...     print(path.name, path.stat().st_size > 10_000)
+    report.html True
+    """
     results = open_store(folder)
     document = sweep_document(results)
     path = Path(folder) / REPORT if out is None else Path(out)

@@ -1,4 +1,20 @@
-"""Reading a store: conditions, their curves as arrays, tables for pandas, results as `bellief.run` gives them."""
+"""Reading a store: conditions, their curves as arrays, tables for pandas, results as `bellief.run` gives them.
+
+>>> import tempfile
+>>> from bellief.sweeps import read, run_sweep
+>>> from bellief.sweeps.engines.batch import Batch
+>>> from bellief.sweeps.spec import Spec
+>>> spec = Spec(name="chains", steps=20, runs=2, environments=["nchain"], agents=["q-learning"])
+>>> with tempfile.TemporaryDirectory() as folder:
+...     summary = run_sweep(spec, f"{folder}/chains", engine=Batch)
+...     results = read.open_store(f"{folder}/chains")
+...     condition = results.condition("nchain", "q-learning")
+...     curves = condition.curves()
+>>> isinstance(results, read.SweepResults), isinstance(condition, read.Condition)
+(True, True)
+>>> isinstance(curves, read.Curves), curves.total.shape[0], condition.complete
+(True, 2, True)
+"""
 
 import dataclasses
 import io

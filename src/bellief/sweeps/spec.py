@@ -61,7 +61,13 @@ class AgentEntry(_Entry):
 
 
 class Spec(_Model):
-    """A sweep: every agent in every environment, so many runs each."""
+    """A sweep: every agent in every environment, so many runs each.
+
+    >>> from bellief.sweeps.spec import Spec
+    >>> spec = Spec(name="chains", steps=20, runs=2, environments=["nchain"], agents=["q-learning"])
+    >>> spec.seed, [agent.name for agent in spec.agents]
+    (0, ['q-learning'])
+    """
 
     name: Name = Field(description="Name of the sweep and of its folder.")
     seed: int = Field(0, ge=0, lt=2**32, description="Root of all randomness.")
@@ -123,7 +129,17 @@ def parse_yaml(text: str, source: str) -> Any:
 
 
 def load_spec(path: str | Path, changes: list[str] | None = None) -> Spec:
-    """Read a sweep from a YAML file, with changes of the form `key=value` (`agents.psrl.settings.horizon=50`)."""
+    """Read a sweep from a YAML file, with changes of the form `key=value` (`agents.psrl.settings.horizon=50`).
+
+    >>> import pathlib, tempfile
+    >>> from bellief.sweeps.spec import load_spec
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "sweep.yaml")
+    ...     written = path.write_text("{name: chains, steps: 20, environments: [nchain], agents: [q-learning]}")
+    ...     spec = load_spec(path, ["runs=3"])
+    >>> spec.runs, spec.steps
+    (3, 20)
+    """
     path = Path(path)
     try:
         content = path.read_bytes() if path.stat().st_size <= LARGEST_FILE else None

@@ -51,6 +51,17 @@ def run_sweep(
         every: seconds between two checkpoints of a cell.
         reuse: folders of other sweeps; cells that are finished there are taken over instead of computed.
         listen: is told what happens, in plain data.
+
+    >>> import tempfile
+    >>> from bellief.sweeps.spec import Spec
+    >>> from bellief.sweeps.engines.batch import Batch
+    >>> from bellief.sweeps.sweep import run_sweep
+    >>> spec = Spec(name="chains", steps=20, runs=2, environments=["nchain"], agents=["q-learning"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     summary = run_sweep(spec, f"{folder}/chains", engine=Batch)
+    ...     again = run_sweep(spec, f"{folder}/chains", engine=Batch)
+    >>> summary.finished, summary.computed, again.computed
+    (1, 1, 0)
     """
     setups = expand(spec)
     others = [Store(other) for other in reuse]

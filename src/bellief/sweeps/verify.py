@@ -28,6 +28,19 @@ def verify(results: SweepResults, recompute: int = 1, seed: int | None = None) -
         results: the store.
         recompute: number of cells, drawn at random, to compute again.
         seed: of that draw; without it, another one each time.
+
+    >>> import tempfile
+    >>> from bellief.sweeps.read import open_store
+    >>> from bellief.sweeps.spec import Spec
+    >>> from bellief.sweeps.engines.batch import Batch
+    >>> from bellief.sweeps.sweep import run_sweep
+    >>> from bellief.sweeps.verify import verify
+    >>> spec = Spec(name="chains", steps=20, runs=2, environments=["nchain"], agents=["q-learning"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     summary = run_sweep(spec, f"{folder}/chains", engine=Batch)
+    ...     found = verify(open_store(f"{folder}/chains"), recompute=0)
+    >>> found["checked"], found["problems"]
+    (1, [])
     """
     problems = [{"what": f"cell {cell}", "problem": reason} for cell, reason in results.ledger.scan(deep=True).items()]
     try:

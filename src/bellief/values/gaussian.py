@@ -2,6 +2,24 @@
 
 The covariance is kept as a factor F with F^T F = covariance, of R rows. With few states R = S (a triangular root); with
 more states than weighted samples, the centred samples themselves are the factor and nothing needs to be decomposed.
+
+>>> import jax, jax.numpy as jnp
+>>> from bellief.values import gaussian
+>>> samples = jnp.array([[[0.0, 0.0]], [[2.0, 4.0]]])  # one value sample in each of two MDPs
+>>> belief = gaussian.fit(samples, jnp.array([[0.5], [0.5]]))
+>>> type(belief).__name__, gaussian.mean(belief).tolist(), gaussian.sd(belief).round(3).tolist()
+('Gaussian', [1.0, 2.0], [1.0, 2.0])
+>>> print(gaussian.quantile(belief, 0.9).round(2))
+[2.28 4.56]
+>>> draws = gaussian.sample(jax.random.key(0), belief, count=3)
+>>> bool(jnp.allclose(draws, gaussian.sample_with(gaussian.luck(jax.random.key(0), belief, 3), belief)))
+True
+>>> bool(jnp.allclose(draws[:, 1], 2 * draws[:, 0], atol=1e-3))  # the states hang together as in the samples
+True
+>>> gaussian.sd(gaussian.point(jnp.ones(2), rows=gaussian.rank(mdps=10, samples=50, states=2))).tolist()
+[0.0, 0.0]
+>>> gaussian.semidefinite_root(jnp.array([[4.0, 0], [0, 0]])).tolist()
+[[2.0, 0.0], [0.0, 0.0]]
 """
 
 from typing import NamedTuple

@@ -5,6 +5,20 @@ functions would need bins^S cells, so how states hang together is forgotten, and
 
 - `independent`: every state is drawn by itself (the default);
 - `comonotone`: one uniform number sets the quantile of all states, as if all values rose and fell together.
+
+>>> import jax, jax.numpy as jnp
+>>> from bellief.values import histogram
+>>> samples = jnp.array([[[0.0, 0.0]], [[2.0, 4.0]]])
+>>> belief = histogram.fit(samples, jnp.array([[0.5], [0.5]]), bins=4)
+>>> type(belief).__name__, belief.mass[0].tolist(), histogram.mean(belief).tolist()
+('Histogram', [0.5, 0.0, 0.0, 0.5], [1.0, 2.0])
+>>> histogram.quantile(belief, 0.25).tolist(), bool((histogram.sd(belief) > 0).all())
+([0.25, 0.5], True)
+>>> draws = histogram.sample(jax.random.key(0), belief, count=3)
+>>> bool(jnp.allclose(draws, histogram.sample_with(histogram.luck(jax.random.key(0), belief, 3), belief)))
+True
+>>> histogram.mean(histogram.point(jnp.array([1.0, 2.0]))).tolist()
+[1.0, 2.0]
 """
 
 from typing import NamedTuple

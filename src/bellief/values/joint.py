@@ -5,6 +5,26 @@ induction step is then exact: given mdp_j the Bellman operator is affine, so a G
 re-drawn, and which value belongs to which MDP is never forgotten, which is what makes the single Gaussian collapse.
 
 With psi_H a point (zero rows in the factors) this is Monte Carlo over the J MDPs, no more and no less.
+
+>>> import jax, jax.numpy as jnp
+>>> from bellief.values import joint
+>>> belief = joint.point(jnp.array([[1.0, 2.0], [3.0, 6.0]]))  # two MDPs, two states
+>>> type(belief).__name__
+'Joint'
+>>> print(joint.mean(belief), joint.sd(belief), joint.quantile(belief, 1.0))
+[2. 4.] [1. 2.] [3. 6.]
+>>> chain = jnp.broadcast_to(jnp.eye(2), (2, 2, 2))
+>>> joint.push_forward(belief, chain, jnp.ones((2, 2)), jnp.array(0.5)).mean.tolist()
+[[1.5, 2.0], [2.5, 4.0]]
+>>> joint.sample(jax.random.key(0), belief, count=4).shape
+(4, 2)
+>>> values, mdp = joint.sample_with_mdp(jax.random.key(0), belief, count=4)
+>>> joint.responsibilities(belief, values, noise=0.01).round(3).tolist(), mdp.tolist()
+([[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]], [0, 1, 0, 1])
+>>> joint.pooled(belief.mean).mean.tolist()
+[[2.0, 4.0], [2.0, 4.0]]
+>>> joint.fit(values.reshape(2, 2, 2), jnp.full((2, 2), 0.5)).factor.shape
+(2, 2, 2)
 """
 
 from typing import NamedTuple
