@@ -55,7 +55,9 @@ def main() -> None:
     kept = options.out.with_suffix(".npz")
     if options.draw is not None:
         draw(dict(np.load(kept)), options.draw)
-        fill(options.out.with_suffix(".md"), {"methods": table(pd.read_csv(options.out))})
+        found = pd.read_csv(options.out)
+        fill(options.out.with_suffix(".md"), {"methods": table(found)})
+        fill(options.out.parents[1] / "methods.md", {"summary": summary(found)})
         return
     rows, samples = [], {}
     for number in range(options.data_sets):
@@ -111,6 +113,19 @@ def table(frame: pd.DataFrame) -> list[str]:
         size = "" if np.isnan(mean.least_size) else f"{mean.least_size:.1f}"
         numbers = f"{mean.distance:.3g} | {mean.sd_ratio:.2f} | {size} | {mean.seconds:.2g}"
         lines.append(f"| {policy} | {steps:,} | {method} | {numbers} |")
+    return lines
+
+
+def summary(frame: pd.DataFrame) -> list[str]:
+    """One line per method: distance at every size, one number for each policy, and processor seconds."""
+    frame = frame[frame.method != "truth"]
+    policies = list(frame.policy.unique())
+    head = " | ".join(f"{size:,} transitions" for size in SIZES)
+    lines = [f"| distance to Monte Carlo, {' / '.join(policies)} | {head} | seconds |", "|---|" + "---|" * 4]
+    for method, part in frame.groupby("method", sort=False):
+        means = part.groupby(["steps", "policy"]).distance.mean()
+        cells = [" / ".join(f"{means[size, policy]:.3g}" for policy in policies) for size in SIZES]
+        lines.append(f"| {method} | {' | '.join(cells)} | {part.seconds.median():.2g} |")
     return lines
 
 

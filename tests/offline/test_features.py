@@ -12,7 +12,7 @@ from bellief.errors import UserError
 from bellief.features import parse
 from bellief.offline import FeatureSettings, FeatureTransitions, LogStatistics, Transitions, compare, evaluate
 from bellief.offline.feature_belief import learn
-from bellief.offline.feature_calibration import certify_features
+from bellief.offline.feature_calibration import calibrate, certify_features
 from bellief.offline.feature_log import units_of
 from bellief.offline.feature_policies import read_feature_policy
 from bellief.offline.feature_priors import scales_of
@@ -215,11 +215,10 @@ def test_calibration():
 
 @pytest.mark.slow
 def test_calibration_in_the_units_of_the_log():
-    found = certify_features(3, 200, simulations=150, horizon=12, seed=1)
-    for level, share in found.estimated.coverage.items():
-        # False failures: 1e-4 for the four together. With one K for all units 62% of 90% intervals held the truth.
-        assert stats.binomtest(round(150 * share), 150, level).pvalue > 2.5e-5, level
-    assert found.calibrated_by_default
+    found = calibrate(3, 2, 200, 100, 0.9, 12, 199, "joint", 1, True, lambda fraction: None)
+    for level, share in found.coverage.items():
+        # False failures: 1e-4 for the four together.
+        assert stats.binomtest(round(100 * share), 100, level).pvalue > 2.5e-5, level
 
 
 def runaway_log(steps=400, noise=0.05, seed=0):

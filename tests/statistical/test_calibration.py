@@ -158,3 +158,10 @@ def test_a_certificate_is_refused():
     narrow = Calibration({level: level / 2 for level in calibration.LEVELS}, np.zeros(500), 99, {})
     assert not calibration.Certificate({}, narrow, None).calibrated
     assert "Not calibrated" in calibration.Certificate({}, narrow, None).verdict
+    right = Calibration({level: level for level in calibration.LEVELS}, np.zeros(500), 99, {})
+    default = calibration.Certificate({}, right, narrow)
+    assert default.calibrated
+    assert not default.calibrated_by_default
+    assert default.verdict.startswith("Calibrated")
+    assert default.verdict.endswith("they do not.")
+    assert calibration.Certificate({}, narrow, right).verdict.endswith("they do.")

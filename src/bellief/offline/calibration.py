@@ -252,8 +252,8 @@ class Certificate:
         )
         if self.estimated is None:
             return said + "."
-        also = "They do" if self.calibrated_by_default else "They do not"
-        return f"{said}, where the scale is known. {also} with the scale from each log, as evaluate has it."
+        also = "do" if self.calibrated_by_default else "do not"
+        return f"{said}, where the scale is known. With the scale from each log, as evaluate has it, they {also}."
 
 
 def _is_calibrated(found: Calibration) -> bool:
