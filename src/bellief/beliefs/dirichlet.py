@@ -77,7 +77,7 @@ def sample(
     # Gamma(prior + n) = Gamma(prior) + Gamma(n): observations add to what the prior gave the column.
     added = jnp.where(seen > 0, jnp.exp(sample_log_gamma(seen_key, jnp.maximum(seen, 1).astype(dtype))), 0)
     # In one row until all is added: the last axis is often shorter than a vector instruction.
-    weights = shortcut(prior_key, prior, counts.shape, dtype, seen[..., :1] > 0)
+    weights = shortcut(prior_key, prior, counts.shape, dtype, seen[..., :1] > 0).reshape(-1)
     places = outcomes * jnp.arange(counts.size // outcomes)[:, None] + where.reshape(-1, support)
     weights = weights.at[places].add(added.reshape(-1, support)).reshape(counts.shape)
     # Without the barrier XLA fuses the draw into the row sum, and a GPU kernel takes a minute to compile.
@@ -91,8 +91,10 @@ def _half_squares(key, prior: float, shape: tuple[int, ...], dtype, observed) ->
     return draw_normal(key, (math.prod(shape),), dtype) ** 2 / 2
 
 
-def _jumps(key, prior: float, shape: tuple[int, ...], dtype, observed: Bool[Array, "*rows 1"]) -> Float[Array, "n"]:
-    """Gamma(prior) in every column of rows whose total shape a = prior * O is small, all rows in one.
+def _jumps(
+    key, prior: float, shape: tuple[int, ...], dtype, observed: Bool[Array, "*rows 1"]
+) -> Float[Array, "*rows O"]:
+    """Gamma(prior) in every column of rows whose total shape a = prior * O is small.
 
     The columns together are a gamma process with independent increments: its jumps are exp(-T_i / a) E_i, with T_i the
     arrivals of a Poisson process and E_i standard exponentials (Bondesson 1982), each in a random column. The first
@@ -109,4 +111,4 @@ def _jumps(key, prior: float, shape: tuple[int, ...], dtype, observed: Bool[Arra
     jumps = jnp.exp(-arrivals / (prior * outcomes)) * sizes
     columns = jax.random.randint(column_key, (*rows, JUMPS), 0, outcomes)
     where = jnp.indices(columns.shape, sparse=True)[:-1]
-    return jnp.zeros(shape, dtype).at[(*where, columns)].add(jumps).reshape(-1)
+    return jnp.zeros(shape, dtype).at[(*where, columns)].add(jumps)
