@@ -2,9 +2,10 @@
 
 import pytest
 
-from bellief.paper import tasks
-from bellief.paper.items import ITEMS
+from bellief.paper import run, tasks
+from bellief.paper.items import ITEMS, choose
 from bellief.paper.tasks import SCALES, TASKS, Size, sweep_document, sweep_spec
+from bellief.sweeps.cells import expand
 
 LABELS = [
     *("fig:full_chain", "fig:full_loop", "fig:full_lava_small", "fig:full_lava_big", "fig:full_maze"),
@@ -50,3 +51,19 @@ def test_claims_find_their_readings(name, scale):
         length = agent.get("steps", document["steps"])
         assert length // 2 in document["readings"] or length // 2 == 0
         assert length in document["readings"]
+
+
+def test_the_estimate_counts_shared_cells_once(tmp_path, monkeypatch):
+    """Two of six conditions of the horizons are the task's own: BBI as printed and ours, both at H = 100."""
+    told = {}
+
+    def dry_run(spec, folder, workers, elsewhere):
+        cells = {cell.id for setup in expand(spec) for cell in setup.cells}
+        told[spec.name] = len(cells), len(cells - elsewhere)
+        return {"seconds": 1.5}
+
+    monkeypatch.setattr("bellief.sweeps.plan.dry_run", dry_run)
+    request = run.Request(choose("fig:full_chain,fig:chainhorizon"), "tiny", tmp_path, [], {})
+    assert run.estimate(request, None)["seconds"] == 3
+    assert told == {"nchain": (9, 9), "nchain-horizons": (6, 4)}
+    assert not list(tmp_path.iterdir())

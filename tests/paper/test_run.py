@@ -12,7 +12,6 @@ from bellief.paper import computations, run
 from bellief.paper.items import ITEMS, choose
 from bellief.paper.pages import BEGIN, END, fill_readme, write_pages
 from bellief.paper.tasks import DISCRETE, SCALES, TASKS, Size
-from bellief.sweeps.cells import expand
 from bellief.sweeps.sweep import run_sweep
 from sweeps.conftest import Inline
 
@@ -113,22 +112,6 @@ def test_what_another_folder_lacks_stays_missing_when_only_drawn(made, tmp_path)
     run.take_over(made._replace(out=tmp_path, reuse=[made.out], sizes=sizes))
     conditions = list(run.Folder(tmp_path / "tiny").stores["nchain"])
     assert [(len(condition.cells), condition.complete) for condition in conditions] == [(1, False)] * 2
-
-
-def test_the_estimate_counts_shared_cells_once(tmp_path, monkeypatch):
-    """Two of six conditions of the horizons are the task's own: BBI as printed and ours, both at H = 100."""
-    told = {}
-
-    def dry_run(spec, folder, workers, elsewhere):
-        cells = {cell.id for setup in expand(spec) for cell in setup.cells}
-        told[spec.name] = len(cells), len(cells - elsewhere)
-        return {"seconds": 1.5}
-
-    monkeypatch.setattr("bellief.sweeps.plan.dry_run", dry_run)
-    request = run.Request(choose("fig:full_chain,fig:chainhorizon"), "tiny", tmp_path, [], {})
-    assert run.estimate(request, None)["seconds"] == 3
-    assert told == {"nchain": (9, 9), "nchain-horizons": (6, 4)}
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_computation_goes_on_where_it_was_cut_off(tmp_path, monkeypatch):

@@ -2,6 +2,11 @@
 
 A spec names things and gives numbers; it cannot run code, and it cannot say where files go: the folder is chosen on the
 command line, and the sweep's name becomes one folder in it.
+
+>>> from bellief.sweeps.spec import Spec
+>>> spec = Spec(name="chains", steps=20, runs=2, environments=["nchain"], agents=["q-learning"])
+>>> spec.seed, [agent.name for agent in spec.agents]
+(0, ['q-learning'])
 """
 
 import re
@@ -61,13 +66,7 @@ class AgentEntry(_Entry):
 
 
 class Spec(_Model):
-    """A sweep: every agent in every environment, so many runs each.
-
-    >>> from bellief.sweeps.spec import Spec
-    >>> spec = Spec(name="chains", steps=20, runs=2, environments=["nchain"], agents=["q-learning"])
-    >>> spec.seed, [agent.name for agent in spec.agents]
-    (0, ['q-learning'])
-    """
+    """A sweep: every agent in every environment, so many runs each."""
 
     name: Name = Field(description="Name of the sweep and of its folder.")
     seed: int = Field(0, ge=0, lt=2**32, description="Root of all randomness.")
