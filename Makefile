@@ -36,7 +36,7 @@ test-all: $(READY)  ## run all tests, the slow statistical ones too
 
 coverage: $(READY)  ## lines and branches that the fast tests reach (COVERAGE_FLAGS='-m ""' for all tests)
 	@rm -f .coverage .coverage.*
-	@JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(BIN)/python -m coverage run --parallel-mode -m pytest -n 0 $(COVERAGE_FLAGS)
+	@JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(BIN)/python -m coverage run -m pytest -n $(WORKERS) $(COVERAGE_FLAGS)
 	@$(BIN)/python -m coverage combine -q
 	@$(BIN)/python -m coverage report --fail-under=90
 
