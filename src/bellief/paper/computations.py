@@ -169,7 +169,7 @@ COMPUTATIONS: dict[str, Computation] = {
         "Bayes bounds, NChain",
         _scales(
             {"steps": 200, "runs": 2, "mdps": 5},
-            {"steps": 10_000, "runs": 10, "mdps": 100},
+            {"steps": 4_000, "runs": 10, "mdps": 100},
             {"steps": 100_000, "runs": 10, "mdps": 100},
             {"steps": 100_000, "runs": 30, "mdps": 100},
         ),

@@ -83,8 +83,8 @@ def _without(agents: dict[str, dict[str, Any]], *labels: str) -> dict[str, dict[
 
 
 MILLION = 1_000_000
-_VDQN = {"VDQN": _sizes((2, 100), (10, 1_000), (10, 10_000), (20, 100_000))}
-_BSS = {"BSS": _sizes((2, 100), (10, 1_000), (10, 10_000), (50, 10_000))}
+_VDQN = {"VDQN": _sizes((2, 100), (4, 1_000), (10, 10_000), (20, 100_000))}
+_BSS = {"BSS": _sizes((2, 100), (4, 200), (10, 10_000), (50, 10_000))}
 
 # BSS is in the paper's figures of NChain and DoubleLoop only, BQL in all but the Maze's; both are run where they are.
 TASKS: dict[str, Task] = {
@@ -92,28 +92,28 @@ TASKS: dict[str, Task] = {
         "nchain",
         "NChain",
         DISCRETE,
-        _sizes((2, 200), (10, 4_000), (30, 100_000), (50, MILLION)),
+        _sizes((2, 200), (10, 2_000), (30, 100_000), (50, MILLION)),
         _VDQN | _BSS,
     ),
     "doubleloop": Task(
         "doubleloop",
         "DoubleLoop",
         DISCRETE,
-        _sizes((2, 200), (10, 4_000), (30, 100_000), (50, MILLION)),
+        _sizes((2, 200), (10, 2_000), (30, 100_000), (50, MILLION)),
         _VDQN | _BSS,
     ),
     "lavalake": Task(
         "lavalake",
         "LavaLake 5x7",
         _without(DISCRETE, "BSS"),
-        _sizes((2, 200), (10, 4_000), (20, 40_000), (20, MILLION)),
+        _sizes((2, 200), (10, 2_000), (20, 40_000), (20, MILLION)),
         _VDQN,
     ),
     "lavalake10": Task(
         "lavalake10",
         "LavaLake 10x10",
         _without(DISCRETE, "BSS"),
-        _sizes((2, 100), (10, 1_500), (10, 20_000), (30, MILLION)),
+        _sizes((2, 100), (10, 1_000), (10, 20_000), (30, MILLION)),
         _VDQN,
     ),
     "maze": Task(
@@ -127,7 +127,7 @@ TASKS: dict[str, Task] = {
         "nchain",
         "NChain",
         _HORIZONS,
-        _sizes((2, 200), (10, 4_000), (30, 100_000), (50, MILLION)),
+        _sizes((2, 200), (10, 2_000), (30, 100_000), (50, MILLION)),
         shares="nchain",
     ),
     "maze-horizons": Task(
@@ -141,20 +141,20 @@ TASKS: dict[str, Task] = {
         "nchain",
         "NChain",
         _ROLLOUTS,
-        _sizes((2, 200), (10, 4_000), (30, 100_000), (50, MILLION)),
+        _sizes((2, 200), (10, 2_000), (30, 100_000), (50, MILLION)),
         shares="nchain",
     ),
     "linear-model": Task(
         "linear-model",
         "LinearModel",
         CONTINUOUS,
-        _sizes((2, 60), (10, 400), (10, 5_000), (100, 100_000)),
+        _sizes((2, 60), (4, 200), (10, 5_000), (100, 100_000)),
     ),
     "pendulum": Task(
         "pendulum",
         "InvertedPendulum",
         CONTINUOUS,
-        _sizes((2, 60), (10, 1_000), (10, 20_000), (30, 100_000)),
+        _sizes((2, 60), (4, 400), (10, 20_000), (30, 100_000)),
         half_life=2500.0,
     ),
 }
