@@ -91,8 +91,8 @@ def check_whole(program, folder, uninterrupted):
 def test_killed_twice(program, study, tmp_path, uninterrupted):
     generator, folder, kills = random.Random(5), tmp_path / "out" / "tiny", 0
     command = ("sweep", study, *OPTIONS)
-    for lines in (3, 5):
-        kills += kill_after(program.start(*command), lines, generator.uniform(0, 0.3))
+    for lines in (3, 3):
+        kills += kill_after(program.start(*command), lines, generator.uniform(0, 0.1))
         command = ("resume", folder, *OPTIONS[2:])
     assert kills == 2
     assert (folder / "lock.json").exists()  # left behind, and no obstacle
