@@ -106,21 +106,21 @@ TASKS: dict[str, Task] = {
         "lavalake",
         "LavaLake 5x7",
         _without(DISCRETE, "BSS"),
-        _sizes((2, 200), (10, 2_000), (20, 40_000), (20, MILLION)),
+        _sizes((2, 200), (10, 1_000), (20, 40_000), (20, MILLION)),
         _VDQN,
     ),
     "lavalake10": Task(
         "lavalake10",
         "LavaLake 10x10",
         _without(DISCRETE, "BSS"),
-        _sizes((2, 100), (10, 1_000), (10, 20_000), (30, MILLION)),
+        _sizes((2, 100), (10, 200), (10, 20_000), (30, MILLION)),
         _VDQN,
     ),
     "maze": Task(
         "maze",
         "Maze",
         _without(DISCRETE, "BSS", "BQL"),
-        _sizes((2, 20), (10, 200), (10, 4_000), (30, MILLION)),
+        _sizes((2, 20), (4, 100), (10, 4_000), (30, MILLION)),
         _VDQN,
     ),
     "nchain-horizons": Task(
@@ -134,7 +134,7 @@ TASKS: dict[str, Task] = {
         "maze",
         "Maze",
         _HORIZONS,
-        _sizes((2, 20), (10, 200), (10, 4_000), (30, MILLION)),
+        _sizes((2, 20), (4, 100), (10, 4_000), (30, MILLION)),
         shares="maze",
     ),
     "nchain-rollouts": Task(
