@@ -49,7 +49,7 @@ ON_TAXI = (
     "nothing is random (`prior.row_weight=0.01`, `prior.reward_rate=0.001`, `prior.reward_strength=0.1`). With "
     "`prior.row_weight=0.1` and `prior.reward_rate=0.01` BBI came to 2.85 (0.33) in as many steps, with a sampler that "
     "was later found to fail now and then for rows that light. Planning took a GPU: five runs of 5,000 plans need five "
-    "minutes there, and hours on two cores."
+    "minutes there; on two cores we expect hours, and have not tried."
 )
 # Where there is no time limit an optimal episode is over long before this.
 LONG = 500

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -104,3 +105,8 @@ def test_diagram_of_the_layers_is_the_contract():
     page = (ROOT / "docs" / "architecture.md").read_text()
     drawn = re.search(r"```text\n(.*?)```", page, re.S).group(1).splitlines()
     assert [line.split() for line in drawn] == [re.findall(r"bellief\.(\w+)", layer) for layer in layers]
+
+
+def test_lines_of_the_mutation_sample_are_where_they_were():
+    done = subprocess.run([sys.executable, ROOT / "tools" / "mutate.py", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

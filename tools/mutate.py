@@ -34,10 +34,10 @@ BREAKS = [
     Break("mdp/bellman.py", "return values[::-1], actions[::-1]", "return values, actions", "mdp/test_bellman.py"),
     Break("mdp/bellman.py", "chain = chain + ends[:, None] * start", "chain = chain + ends[:, None]", "mdp/test_bellman.py"),
     Break("mdp/bellman.py", "low, high = jnp.where(ends, jnp.minimum(low, 0), low), jnp.where(ends, jnp.maximum(high, 0), high)", "low, high = low, high", "mdp/test_bellman.py"),
-    Break("mdp/utilities.py", "reward + discount * later @ transition.T", "reward + discount * later @ transition", "mdp/test_utilities.py"),
+    Break("mdp/utilities.py", "(transition @ (discount * later).T).T", "(transition.T @ (discount * later).T).T", "mdp/test_utilities.py"),
     Break("mdp/utilities.py", "jnp.where(goes_on, tail, 0)", "tail", "mdp/test_utilities.py"),
     Break("beliefs/dirichlet.py", "    concentration = prior + counts.astype(dtype)\n", "    concentration = counts.astype(dtype) + 1\n", "beliefs/test_dirichlet.py"),
-    Break("beliefs/dirichlet.py", "jax.random.normal(key, shape, dtype) ** 2 / 2", "jax.random.normal(key, shape, dtype) ** 2", "beliefs/test_dirichlet.py"),
+    Break("beliefs/dirichlet.py", "draw_normal(key, (math.prod(shape),), dtype) ** 2 / 2", "draw_normal(key, (math.prod(shape),), dtype) ** 2", "beliefs/test_dirichlet.py"),
     Break("beliefs/dirichlet.py", "jnp.exp(-arrivals / (prior * outcomes))", "jnp.exp(-arrivals / outcomes)", "beliefs/test_dirichlet.py"),
     Break("beliefs/normal_gamma.py", "squares = before * (before - change)", "squares = before**2", "beliefs/test_normal_gamma.py"),
     Break("beliefs/normal_gamma.py", "shape=prior.shape + count / 2", "shape=prior.shape + count", "beliefs/test_normal_gamma.py"),
@@ -50,7 +50,7 @@ BREAKS = [
     Break("induction/weights.py", "jax.nn.softmax(log_weights, axis=0)", "jax.nn.softmax(log_weights, axis=1)", "induction/test_weights.py"),
     Break("induction/weights.py", "1 / jnp.sum(weights**2, axis=0)", "1 / jnp.sum(weights, axis=0)", "induction/test_weights.py"),
     Break("induction/method1.py", "sigma = jnp.where(number >= 1, 2 * sigma, sigma)", "sigma = 2 * sigma", "induction/test_method1.py"),
-    Break("induction/method1.py", "return values, jnp.where(progress.informed, likelihood, 0)", "return values, likelihood", "induction/test_method1.py"),
+    Break("induction/method1.py", "likelihood = jnp.where(progress.informed, likelihood, 0)", "likelihood = likelihood", "induction/test_method1.py"),
     Break("values/gaussian.py", "mass = (weights / count).reshape(-1)", "mass = (weights / count / mdps).reshape(-1)", "values/test_gaussian.py"),
     Break("values/gaussian.py", "return rest - jnp.outer(row, row), root.at[index].set(row)", "return rest, root.at[index].set(row)", "values/test_gaussian.py"),
     Break("values/joint.py", "factor = discount * jnp.einsum(\"jst,jrt->jrs\", transition, belief.factor)", "factor = jnp.einsum(\"jst,jrt->jrs\", transition, belief.factor)", "values/test_joint.py"),
@@ -102,6 +102,9 @@ def main() -> int:
     if options.out.exists():
         with open(options.out, newline="") as file:
             known = {(row["file"], row["line"]): row for row in csv.DictReader(file)}
+    # A line that has been rewritten since is broken, and tested, anew.
+    present = {(one.file, one.line.strip()) for one in BREAKS}
+    known = {key: row for key, row in known.items() if key in present}
     whole = functools.cache(passes)
     first, last = (int(part) for part in options.only.split("-"))
     for number, one in list(enumerate(BREAKS))[first : last + 1]:

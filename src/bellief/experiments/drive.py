@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Array, Float, Int
 
 # The most events that one call of a compiled program works through.
 TOGETHER = 64
@@ -30,6 +30,19 @@ class Survival(NamedTuple):
     falls: Int[np.ndarray, "runs"]
     length: Float[np.ndarray, "runs"]
     smoothed: Float[np.ndarray, "runs"]
+
+
+def smoothing_rate(half_life: float) -> np.float32:
+    """The share of a new reward in the smoothed one.
+
+    In single precision it is exact to seven digits; one minus it, the decay, would not be.
+    """
+    return np.float32(-np.expm1(-np.log(2) / half_life))
+
+
+def unbiased(recent: Array, rate: np.float32, step: int) -> Float[np.ndarray, "runs"]:
+    """The smoothed reward from its numerator."""
+    return np.asarray(recent, dtype=np.float64) / (1 - (1 - float(rate)) ** step)
 
 
 class Plan(NamedTuple):

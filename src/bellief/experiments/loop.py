@@ -1,8 +1,9 @@
 """The compiled loop: many runs of one agent in one tabular environment, step by step, planning on a schedule.
 
-A chunk of runs advances together under `vmap`. Everything random in run number n is a function of the seed, the names
-of environment and agent, and n, and chunks always have the same width, so a run does not depend on how many others
-there are. The host drives segments (step many, then plan once or take a reading), so nothing is stored per step.
+Everything random in run number n is a function of the seed, the names of environment and agent, and n, and chunks
+always have the same width, so a run does not depend on how many others there are. A chunk advances by segments (step
+many, then plan once or take a reading), so nothing is stored per step: several segments a call where runs step and plan
+in one place, one a call where they plan on another device.
 """
 
 import functools
@@ -21,14 +22,24 @@ from jaxtyping import Array, Float, Int, Key
 from bellief.draws import uniform as draw_uniform
 from bellief.experiments import devices
 from bellief.experiments.devices import Places
-from bellief.experiments.drive import TOGETHER, Plan, Reading, Snapshot, Survival, drive, drive_together
-from bellief.mdp.tabular import Outcomes
-from bellief.types import Spaces, Transition
+from bellief.experiments.drive import (
+    TOGETHER,
+    Plan,
+    Reading,
+    Snapshot,
+    Survival,
+    drive,
+    drive_together,
+    smoothing_rate,
+    unbiased,
+)
+from bellief.experiments.tables import Tables, make_tables, step_environment
+from bellief.types import Spaces
 
 # Batched linear algebra rounds differently at different batch widths; one width for all makes runs reproducible.
 CHUNK_WIDTH = 10
 
-__all__ = ["Plan", "Reading", "Run", "RunKeys", "Snapshot", "Survival", "Tables", "drive", "run_chunk"]
+__all__ = ["Plan", "Reading", "Run", "RunKeys", "Snapshot", "Survival", "drive", "make_tables", "run_chunk"]
 
 # Random numbers of the environment are drawn for this many steps at once; block b serves steps b * BLOCK onwards,
 # wherever segments begin and end.
@@ -41,17 +52,6 @@ SNAPSHOT_PAUSE = 0.5
 LARGE_RUN = 2**18
 
 
-class Tables(NamedTuple):
-    """An outcome table as the stepper needs it: cumulative probabilities, on the device."""
-
-    cumulative: Float[Array, "S A O"]
-    next_state: Int[Array, "S A O"]
-    reward: Float[Array, "S A O"]
-    terminated: Array
-    start: Float[Array, "S"]
-    time_limit: Int[Array, ""]
-
-
 class Run(NamedTuple):
     """One run between two segments. `age` counts the steps of the present episode; `recent` is the numerator of the
     exponentially smoothed reward.
@@ -61,27 +61,6 @@ class Run(NamedTuple):
     observation: Int[Array, ""]
     age: Int[Array, ""]
     recent: Float[Array, ""]
-
-
-def make_tables(outcomes: Outcomes, time_limit: int | None = None, dtype: jnp.dtype = jnp.float32) -> Tables:
-    """Put an outcome table on the device.
-
-    The last possible outcome's cumulative probability is lifted above any uniform, so that what rounding leaves of one
-    cannot fall to an outcome that never happens.
-    """
-
-    def lifted(probability):
-        cumulative = np.cumsum(probability, axis=-1)
-        return np.where(cumulative >= cumulative[..., -1:], 2.0, cumulative)
-
-    return Tables(
-        jnp.asarray(lifted(outcomes.probability), dtype),
-        jnp.asarray(outcomes.next_state, jnp.int32),
-        jnp.asarray(outcomes.reward, dtype),
-        jnp.asarray(outcomes.terminated),
-        jnp.asarray(lifted(outcomes.start), dtype),
-        jnp.asarray(np.iinfo(np.int32).max if time_limit is None else time_limit, jnp.int32),
-    )
 
 
 class RunKeys(NamedTuple):
@@ -105,19 +84,6 @@ def run_keys(seed: int, environment: str, agent: str, run: int | Array) -> RunKe
         environment=jax.random.fold_in(named(of_environment, ""), run),
         agent=jax.random.fold_in(named(of_environment, agent), run),
     )
-
-
-def step_environment(
-    tables: Tables, state: Int[Array, ""], age: Int[Array, ""], action: Int[Array, ""], uniform: Float[Array, "2"]
-) -> tuple[Transition, Int[Array, ""], Int[Array, ""]]:
-    """One step: the transition, the state to go on from (a fresh start after an end or a cut), the episode's age."""
-    outcome = jnp.sum(uniform[0] >= tables.cumulative[state, action])
-    ends = tables.terminated[state, action, outcome]
-    next_state = tables.next_state[state, action, outcome]
-    transition = Transition(state, action, tables.reward[state, action, outcome], next_state, ends)
-    fresh = jnp.sum(uniform[1] >= tables.start).astype(jnp.int32)
-    over = ends | (age + 1 >= tables.time_limit)
-    return transition, jnp.where(over, fresh, next_state), jnp.where(over, 0, age + 1)
 
 
 # Streams of an agent's key, apart from one another.
@@ -377,19 +343,6 @@ def _drive_away(
 def _exact(earned, excess) -> Float[np.ndarray, "..."]:
     """Kahan's sum and what rounding has added to it, in float64."""
     return np.asarray(earned, np.float64) - np.asarray(excess, np.float64)
-
-
-def smoothing_rate(half_life: float) -> np.float32:
-    """The share of a new reward in the smoothed one.
-
-    In single precision it is exact to seven digits; one minus it, the decay, would not be.
-    """
-    return np.float32(-np.expm1(-np.log(2) / half_life))
-
-
-def unbiased(recent: Array, rate: np.float32, step: int) -> Float[np.ndarray, "runs"]:
-    """The smoothed reward from its numerator."""
-    return np.asarray(recent, dtype=np.float64) / (1 - (1 - float(rate)) ** step)
 
 
 def run_shapes(keys: RunKeys, tables: Tables, agent: ModuleType, config: Any, spaces: Spaces) -> Run:

@@ -142,13 +142,12 @@ class _Tabular:
         return np.nan if self.environment.time_limit is not None else long_run_average(self.model, policy)
 
     def run_chunk(
-        self, keys, numbers, seed, module, config, plans, readings, half_life, resume=None, places=None, **options
+        self, keys, numbers, seed, module, config, plans, readings, half_life, resume=None, places=None
     ) -> Generator[Any]:
         """The events of one chunk, or those after a snapshot."""
         del numbers, seed
         spaces = self.environment.spaces()
-        given = (plans, readings, half_life, resume, places)
-        return loop.run_chunk(keys, self.tables, module, config, spaces, *given, **options)
+        return loop.run_chunk(keys, self.tables, module, config, spaces, plans, readings, half_life, resume, places)
 
     def shapes(self, keys: loop.RunKeys, module: Any, config: Any) -> Any:
         """Shapes and dtypes of a snapshot's `runs`."""

@@ -5,8 +5,6 @@ follows, averaged over the same MDPs. Both are taken once for ever and once for 
 plain reading of the paper does, leaves 37% of the discounted mass between them whatever the agent learned.
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,8 +13,8 @@ from bellief.agents import bbi
 from bellief.agents.schedule import update_steps
 from bellief.beliefs import tabular
 from bellief.envs import make
-from bellief.experiments.loop import CHUNK_WIDTH, Snapshot
-from bellief.experiments.run import chunk_keys, open_world
+from bellief.experiments.chunks import chunk_keys
+from bellief.experiments.loop import CHUNK_WIDTH, Snapshot, make_tables, run_chunk
 from bellief.mdp import bellman
 from bellief.paper.tasks import SEED
 
@@ -49,13 +47,10 @@ def values_under(key, config: bbi.Config, state: bbi.State, mdps: int, discount:
     return jnp.mean(jax.vmap(one)(jax.random.split(key, mdps)), axis=0)
 
 
-# States are looked at after every plan, so calls of the compiled program must not work through several.
-ONE_EVENT: dict[str, Any] = {"together": 1}
-
-
 def bayes_bounds(rule: str, steps: int, runs: int, mdps: int) -> dict[str, np.ndarray]:
     """Bounds and values of `runs` runs at the looks: arrays [runs, looks]."""
-    world = open_world("nchain", {}, False, None)
+    environment = make("nchain")
+    tables = make_tables(environment.outcomes)
     config = bbi.Config(rule=rule)
     looks = look_steps(steps)
     judge = jax.jit(
@@ -69,8 +64,9 @@ def bayes_bounds(rule: str, steps: int, runs: int, mdps: int) -> dict[str, np.nd
         keys = chunk_keys(SEED, "nchain", "bbi", numbers)
         rows = []
         with jax.default_matmul_precision("highest"):
-            given = (keys, numbers, SEED, bbi, config, update_steps(steps), [steps], 1000.0)
-            for event in world.run_chunk(*given, **ONE_EVENT):
+            # States are looked at after every plan, so a call of the compiled program must not work through several.
+            given = (keys, tables, bbi, config, environment.spaces(), update_steps(steps), [steps], 1000.0)
+            for event in run_chunk(*given, together=1):
                 if isinstance(event, Snapshot) and event.event + 1 in looks:
                     draws = jax.vmap(lambda key, at=event.event: jax.random.fold_in(key, 2**30 + at))(keys.agent)
                     rows.append(np.asarray(judge(draws, event.runs.agent), np.float64))

@@ -1,0 +1,55 @@
+"""An environment's outcome table on the device, and one step in it."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from bellief.mdp.tabular import Outcomes
+from bellief.types import Transition
+
+
+class Tables(NamedTuple):
+    """An outcome table as the stepper needs it: cumulative probabilities, on the device."""
+
+    cumulative: Float[Array, "S A O"]
+    next_state: Int[Array, "S A O"]
+    reward: Float[Array, "S A O"]
+    terminated: Array
+    start: Float[Array, "S"]
+    time_limit: Int[Array, ""]
+
+
+def make_tables(outcomes: Outcomes, time_limit: int | None = None, dtype: jnp.dtype = jnp.float32) -> Tables:
+    """Put an outcome table on the device.
+
+    The last possible outcome's cumulative probability is lifted above any uniform, so that what rounding leaves of one
+    cannot fall to an outcome that never happens.
+    """
+
+    def lifted(probability):
+        cumulative = np.cumsum(probability, axis=-1)
+        return np.where(cumulative >= cumulative[..., -1:], 2.0, cumulative)
+
+    return Tables(
+        jnp.asarray(lifted(outcomes.probability), dtype),
+        jnp.asarray(outcomes.next_state, jnp.int32),
+        jnp.asarray(outcomes.reward, dtype),
+        jnp.asarray(outcomes.terminated),
+        jnp.asarray(lifted(outcomes.start), dtype),
+        jnp.asarray(np.iinfo(np.int32).max if time_limit is None else time_limit, jnp.int32),
+    )
+
+
+def step_environment(
+    tables: Tables, state: Int[Array, ""], age: Int[Array, ""], action: Int[Array, ""], uniform: Float[Array, "2"]
+) -> tuple[Transition, Int[Array, ""], Int[Array, ""]]:
+    """One step: the transition, the state to go on from (a fresh start after an end or a cut), the episode's age."""
+    outcome = jnp.sum(uniform[0] >= tables.cumulative[state, action])
+    ends = tables.terminated[state, action, outcome]
+    next_state = tables.next_state[state, action, outcome]
+    transition = Transition(state, action, tables.reward[state, action, outcome], next_state, ends)
+    fresh = jnp.sum(uniform[1] >= tables.start).astype(jnp.int32)
+    over = ends | (age + 1 >= tables.time_limit)
+    return transition, jnp.where(over, fresh, next_state), jnp.where(over, 0, age + 1)
