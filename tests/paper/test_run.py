@@ -12,12 +12,12 @@ from bellief.paper import computations, run
 from bellief.paper.items import ITEMS, choose
 from bellief.paper.pages import BEGIN, END, fill_readme, write_pages
 from bellief.paper.tasks import DISCRETE, SCALES, TASKS, Size
-from bellief.sweeps.sweep import run_sweep
+from bellief.sweeps.sweep import Wanted, run_sweeps
 from sweeps.conftest import Inline
 
 
-def go(spec, folder, others):
-    run_sweep(spec, folder, engine=Inline, reuse=others)
+def go(wanted):
+    return run_sweeps([Wanted(*one) for one in wanted], engine=Inline)
 
 
 @pytest.fixture(scope="module")
@@ -99,12 +99,8 @@ def test_pages_and_readme(made, tmp_path):
 def test_cells_are_taken_over_from_another_folder(made, tmp_path):
     told = []
     again = made._replace(out=tmp_path, reuse=[made.out])
-
-    def listen(spec, folder, others):
-        told.append(run_sweep(spec, folder, engine=Inline, reuse=others).computed)
-
-    run.run_sweeps(again, listen)
-    assert told == [0]
+    run.run_sweeps(again, lambda wanted: told.extend(go(wanted)))
+    assert [summary.computed for summary in told] == [0]
 
 
 def test_what_another_folder_lacks_stays_missing_when_only_drawn(made, tmp_path):

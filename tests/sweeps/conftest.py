@@ -46,12 +46,12 @@ class Inline:
             if event is not None:
                 yield {"cell": cell.id, **event}
                 continue
-            for message in work.compute(cell, job.store.read_checkpoint(cell.id), job.every, job.stop.is_set):
+            for message in work.compute(cell, job.home(cell.id).read_checkpoint(cell.id), job.every, job.stop.is_set):
                 if isinstance(message, work.Checkpoint):
-                    job.store.write_checkpoint(cell.id, message.content)
+                    job.home(cell.id).write_checkpoint(cell.id, message.content)
                 elif isinstance(message, work.Finished):
                     facts = {"seconds": message.seconds, "made": message.made}
-                    job.store.commit(cell, message.tables, content_hash(message.tables), **facts)
+                    job.home(cell.id).commit(cell, message.tables, content_hash(message.tables), **facts)
                     self.computed.append(cell.id)
                     yield {"kind": "finished", "cell": cell.id, **facts, **summary(message.tables)}
                 else:

@@ -7,7 +7,7 @@ import typer
 
 from bellief.cli import show
 from bellief.cli.options import Json
-from bellief.cli.sweeps import Address, EngineName, Every, Quiet, Workers, check_engine, compute_sweep
+from bellief.cli.sweeps import Address, EngineName, Every, Quiet, Workers, check_engine, compute_sweeps
 from bellief.errors import UserError
 
 
@@ -101,12 +101,13 @@ def _compute(run: Any, request: Any, engine: str, address: str | None, workers: 
         if not quiet:
             typer.echo(text, err=True)
 
-    def go(spec: Any, folder: Path, others: list[Path]) -> None:
-        tell(f"sweep {spec.name}")
-        again = "the same command"
-        compute_sweep(spec, folder, None, engine, address, workers, every, False, False, quiet, others, again, False)
+    def go(wanted: list[Any]) -> None:
+        tell(f"sweeps {', '.join(spec.name for spec, *_ in wanted)}")
+        options = (engine, address, workers, every, False, False, quiet, "the same command", False)
+        compute_sweeps(wanted, request.folder, None, *options)
 
-    run.run_sweeps(request, go)
+    with run.computations_beside(request, engine, workers):
+        run.run_sweeps(request, go)
     run.run_computations(request, tell)
 
 

@@ -104,7 +104,9 @@ def sweep(
         else:
             _print_estimate(document)
         return
-    compute_sweep(described, folder, part, engine, address, workers, every, tensorboard, json, quiet, reuse or [])
+    compute_sweeps(
+        [(described, folder, reuse or [])], folder, part, engine, address, workers, every, tensorboard, json, quiet
+    )
 
 
 def resume(
@@ -124,7 +126,9 @@ def resume(
     from bellief.sweeps.store import Store
 
     part = None if shard is None else read_shard(shard)
-    compute_sweep(Store(folder).spec, folder, part, engine, address, workers, every, tensorboard, json, quiet)
+    compute_sweeps(
+        [(Store(folder).spec, folder, [])], folder, part, engine, address, workers, every, tensorboard, json, quiet
+    )
 
 
 def check_engine(engine: str, address: str | None) -> None:
@@ -137,8 +141,8 @@ def check_engine(engine: str, address: str | None) -> None:
         raise UserError("--address is for the ray engine; add --engine ray, or leave it out.")
 
 
-def compute_sweep(
-    spec: Any,
+def compute_sweeps(
+    wanted: Sequence[tuple[Any, Path, Sequence[Path]]],
     folder: Path,
     shard: tuple[int, int] | None,
     engine: str,
@@ -148,13 +152,14 @@ def compute_sweep(
     tensorboard: bool,
     json: bool,
     quiet: bool,
-    reuse: Sequence[Path] = (),
     again: str | None = None,
     conclude: bool = True,
 ) -> None:
-    """Compute a sweep and show how it goes; `again` says how to continue one that ends too early."""
+    """Compute sweeps (spec, folder, folders to take cells from) and show how it goes. `folder` is where all of them
+    are, `again` says how to continue when they end too early.
+    """
     from bellief.cli.sweep_progress import show_sweep
-    from bellief.sweeps.sweep import run_sweep
+    from bellief.sweeps.sweep import Wanted, run_sweeps
 
     again = again or f"'bellief resume {folder}'"
     with contextlib.ExitStack() as stack:
@@ -163,13 +168,11 @@ def compute_sweep(
             nowhere = stack.enter_context(open(os.devnull, "w"))
             stack.enter_context(contextlib.redirect_stdout(nowhere))
         try:
-            summary = run_sweep(
-                spec,
-                folder,
+            summaries = run_sweeps(
+                [Wanted(*one) for one in wanted],
                 engine=lambda: _engine(engine, address, workers),
                 shard=shard,
                 every=every,
-                reuse=reuse,
                 listen=tell,
             )
         except OSError as error:
@@ -181,20 +184,20 @@ def compute_sweep(
                 f"with {again if begun else 'the same command'}.",
                 1,
             ) from error
-    if summary.stopped:
+    cells, finished = (sum(getattr(one, name) for one in summaries) for name in ("cells", "finished"))
+    if any(one.stopped for one in summaries):
+        raise Unfinished(f"Stopped with {finished} of {cells} cells finished; continue with {again}.", 130)
+    if failed := {cell: reason for one in summaries for cell, reason in one.failed.items()}:
+        cell, reason = next(iter(failed.items()))
         raise Unfinished(
-            f"Stopped with {summary.finished} of {summary.cells} cells finished; continue with {again}.", 130
-        )
-    if summary.failed:
-        cell, reason = next(iter(summary.failed.items()))
-        raise Unfinished(
-            f"{len(summary.failed)} of {summary.cells} cells failed, the first, {cell}, because: {reason.rstrip('.')}; "
+            f"{len(failed)} of {cells} cells failed, the first, {cell}, because: {reason.rstrip('.')}; "
             f"try them again with {again}.",
             1,
         )
     if conclude and not json:
         part = "" if shard is None else f" of part {shard[0]}/{shard[1]}"
-        show.print_lines(f"{summary.finished} cells{part} finished, {summary.computed} of them now: {folder}")
+        computed = sum(one.computed for one in summaries)
+        show.print_lines(f"{finished} cells{part} finished, {computed} of them now: {folder}")
 
 
 def _engine(name: str, address: str | None, workers: int | None) -> Any:

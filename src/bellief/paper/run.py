@@ -1,6 +1,11 @@
 """`run_paper`: compute what items need and what is not there yet, then write what can be made from it."""
 
+import contextlib
+import importlib.util
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -59,14 +64,19 @@ def _others(request: Request, name: str, given: list[Path]) -> list[Path]:
     return [*given, *(path for path in mine if (path / "config.yaml").exists())]
 
 
-def run_sweeps(request: Request, go: Callable[[Any, Path, list[Path]], None]) -> None:
-    """Compute the sweeps, one after another; `go(spec, folder, others)` computes one."""
+def run_sweeps(request: Request, go: Callable[[list[tuple[Any, Path, list[Path]]]], None]) -> None:
+    """Compute the sweeps; `go` takes all of them, each with its folder and the folders that may hold cells of it."""
     given = stores_in(request.reuse)
     folder = Folder(request.folder)
-    for name, spec in specs_of(request).items():
+    wanted = []
+    # Large tasks first: at the end, when processes wait for the last one, cells should be short.
+    for name, spec in sorted(specs_of(request).items(), key=lambda pair: -TASKS[pair[0]].weight):
         path = folder.sweep(name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        go(spec, path, [other for other in _others(request, name, given) if other.resolve() != path.resolve()])
+        others = [other for other in _others(request, name, given) if other.resolve() != path.resolve()]
+        wanted.append((spec, path, others))
+    if wanted:
+        go(wanted)
 
 
 class _Idle:
@@ -85,9 +95,12 @@ class _Idle:
 
 def take_over(request: Request) -> None:
     """Fill in what the folders to reuse have finished, and compute nothing."""
-    from bellief.sweeps.sweep import run_sweep
+    from bellief.sweeps import sweep
 
-    run_sweeps(request, lambda spec, path, others: run_sweep(spec, path, engine=_Idle, reuse=others) and None)
+    def go(wanted: list[Any]) -> None:
+        sweep.run_sweeps([sweep.Wanted(*one) for one in wanted], engine=_Idle)
+
+    run_sweeps(request, go)
     folder, others = Folder(request.folder), _computed_elsewhere(request)
     for name in computations_of(request.items):
         adopt(name, request.scale, folder.computation(name), others)
@@ -95,6 +108,34 @@ def take_over(request: Request) -> None:
 
 def _computed_elsewhere(request: Request) -> list[Path]:
     return [path for one in request.reuse for path in (one, one / "computed", *one.glob("*/computed"))]
+
+
+@contextlib.contextmanager
+def computations_beside(request: Request, engine: str, workers: int | None) -> Iterator[None]:
+    """Let a process of its own work at what is no sweep while sweeps are computed. Whatever becomes of it,
+    `run_computations` afterwards makes what is not there yet.
+    """
+    from bellief.sweeps.machine import cores
+
+    missing = [name for name in computations_of(request.items) if not Folder(request.folder).computation(name).exists()]
+    alone = engine != "local" or min(workers or cores(), cores()) == 1 or not _processors_only()
+    if alone or not missing or not sweeps_of(request.items):
+        yield
+        return
+    order = {"names": missing, "scale": request.scale, "out": str(request.out), "reuse": [*map(str, request.reuse)]}
+    command = [sys.executable, "-m", "bellief.paper.beside", json.dumps(order)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield
+        process.wait()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _processors_only() -> bool:
+    """Whether JAX can find nothing but processors here: a GPU is not for two processes."""
+    return os.environ.get("JAX_PLATFORMS") == "cpu" or importlib.util.find_spec("jax_plugins") is None
 
 
 def run_computations(request: Request, tell: Callable[[str], None]) -> None:

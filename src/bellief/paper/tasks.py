@@ -62,7 +62,8 @@ class Task(NamedTuple):
     """A sweep: its environment, its agents by label, and its size at every scale.
 
     `exceptions` are sizes of single agents, the last two for VDQN and BSS, which need work at every step. `shares`
-    names the sweep that may hold some of its cells.
+    names the sweep that may hold some of its cells. Those with more `weight`, which have the longest cells, are
+    computed first.
     """
 
     environment: str
@@ -72,6 +73,7 @@ class Task(NamedTuple):
     exceptions: Mapping[str, dict[str, Size]] = MappingProxyType({})
     half_life: float = 1000.0
     shares: str | None = None
+    weight: int = 0
 
 
 def _sizes(tiny: tuple[int, int], quick: tuple[int, int], standard: tuple[int, int], full: tuple[int, int]):
@@ -108,6 +110,7 @@ TASKS: dict[str, Task] = {
         _without(DISCRETE, "BSS"),
         _sizes((2, 200), (10, 1_000), (20, 40_000), (20, MILLION)),
         _VDQN,
+        weight=1,
     ),
     "lavalake10": Task(
         "lavalake10",
@@ -115,13 +118,15 @@ TASKS: dict[str, Task] = {
         _without(DISCRETE, "BSS"),
         _sizes((2, 100), (10, 200), (10, 20_000), (30, MILLION)),
         _VDQN,
+        weight=1,
     ),
     "maze": Task(
         "maze",
         "Maze",
         _without(DISCRETE, "BSS", "BQL"),
-        _sizes((2, 20), (4, 100), (10, 4_000), (30, MILLION)),
+        _sizes((2, 20), (4, 50), (10, 4_000), (30, MILLION)),
         _VDQN,
+        weight=3,
     ),
     "nchain-horizons": Task(
         "nchain",
@@ -134,8 +139,9 @@ TASKS: dict[str, Task] = {
         "maze",
         "Maze",
         _HORIZONS,
-        _sizes((2, 20), (4, 100), (10, 4_000), (30, MILLION)),
+        _sizes((2, 20), (4, 50), (10, 4_000), (30, MILLION)),
         shares="maze",
+        weight=3,
     ),
     "nchain-rollouts": Task(
         "nchain",
@@ -149,6 +155,7 @@ TASKS: dict[str, Task] = {
         "LinearModel",
         CONTINUOUS,
         _sizes((2, 60), (4, 200), (10, 5_000), (100, 100_000)),
+        weight=2,
     ),
     "pendulum": Task(
         "pendulum",
@@ -156,6 +163,7 @@ TASKS: dict[str, Task] = {
         CONTINUOUS,
         _sizes((2, 60), (4, 400), (10, 20_000), (30, 100_000)),
         half_life=2500.0,
+        weight=2,
     ),
 }
 # Where claims look at the curves. The same for every sweep, because a cell's readings are part of what it is, and cells

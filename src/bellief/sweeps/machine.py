@@ -16,10 +16,12 @@ PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "pyarrow", "gymnasium")
 ONE_THREAD = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 
-def worker_flags() -> str:
-    """`XLA_FLAGS` of a process that computes cells."""
+def worker_environment() -> dict[str, str]:
+    """Variables of a process that computes cells."""
     given = os.environ.get("XLA_FLAGS", "")
-    return given if ONE_THREAD in given else f"{given} {ONE_THREAD}".strip()
+    flags = given if ONE_THREAD in given else f"{given} {ONE_THREAD}".strip()
+    # Linear algebra goes through OpenBLAS, whose further threads wait for work by turning in circles.
+    return {"XLA_FLAGS": flags, "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1")}
 
 
 @functools.cache

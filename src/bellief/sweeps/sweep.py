@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +30,14 @@ class Summary(NamedTuple):
     failed: dict[str, str]
     set_aside: dict[str, str]
     stopped: bool
+
+
+class Wanted(NamedTuple):
+    """A sweep to compute, where its store is or is to be made, and folders of other sweeps that may hold its cells."""
+
+    spec: Spec
+    folder: str | Path
+    reuse: Sequence[str | Path] = ()
 
 
 def run_sweep(
@@ -63,11 +72,87 @@ def run_sweep(
     >>> summary.finished, summary.computed, again.computed
     (1, 1, 0)
     """
-    setups = expand(spec)
-    others = [Store(other) for other in reuse]
-    store = Store.create(folder, spec)
+    wanted = [Wanted(spec, folder, reuse)]
+    return run_sweeps(wanted, engine=engine, shard=shard, every=every, listen=listen)[0]
+
+
+def run_sweeps(
+    wanted: Sequence[Wanted],
+    *,
+    engine: Callable[[], Engine] | None = None,
+    shard: tuple[int, int] | None = None,
+    every: float = CHECKPOINT_EVERY,
+    listen: Callable[[Event], None] = lambda event: None,
+) -> list[Summary]:
+    """The same for several sweeps at once: one engine works through all their cells, so that nobody waits for the last
+    cell of a sweep. A cell that several lack is computed for the first of them, and the others take it over.
+    """
     with contextlib.ExitStack() as stack:
-        stale = stack.enter_context(hold(store.folder, shard))
+        opened = [stack.enter_context(_opened(one, shard, listen)) for one in wanted]
+        owners: dict[str, _Opened] = {}
+        for one in opened:
+            for cell in one.missing():
+                owners.setdefault(cell.id, one)
+        working = stack.enter_context(contextlib.closing((engine or _local)()))
+        for one in opened:
+            one.session = Session(one.store, working.name, shard)
+            one.ledger.write(one.session.facts, force=True)
+        listen(_opening(opened))
+        with _graceful() as stop:
+            trouble = _compute(owners, working, Job(lambda cell: owners[cell].store, every, stop), listen)
+            stopped = stop.is_set() and trouble is None
+        for one in opened:
+            shared = dict.fromkeys(owners[cell.id].store for cell in one.missing() if owners[cell.id] is not one)
+            trouble = one.close(list(shared), trouble, stopped)
+        if trouble is not None:
+            place = str(trouble.get("file") or opened[0].store.folder)
+            raise OSError(trouble.get("errno") or errno.EIO, trouble.get("reason") or "unknown error", place)
+        summaries = [one.summary(stopped) for one in opened]
+        for summary in summaries:
+            listen({"kind": "end", **summary._asdict(), "folder": str(summary.folder)})
+    return summaries
+
+
+class _Opened:
+    """A store that is held, in order, with what other stores have taken over."""
+
+    session: Session
+
+    def __init__(self, store: Store, ledger: Ledger, cells: list[Cell], set_aside: dict[str, str]):
+        self.store, self.ledger, self.cells, self.set_aside = store, ledger, cells, set_aside
+
+    def missing(self) -> list[Cell]:
+        """The cells that are not finished."""
+        return [cell for cell in self.cells if self.ledger.status(cell.id) != "finished"]
+
+    def close(self, shared: list[Store], trouble: Event | None, stopped: bool) -> Event | None:
+        """Take over what others computed, and write how it ended; where the disk is full even that may fail, and then
+        the first trouble is returned.
+        """
+        failed = self.session.facts["failed"]
+        status = "full" if trouble else "stopped" if stopped else "failed" if failed else "finished"
+        try:
+            _take_over(self.store, shared, self.ledger, self.cells)
+            self.session.end(status)
+            self.ledger.scan(deep=False)
+            self.ledger.write(self.session.facts, force=True)
+        except OSError as error:
+            trouble = trouble or {"errno": error.errno, "reason": error.strerror}
+        return trouble
+
+    def summary(self, stopped: bool) -> Summary:
+        """How it stands."""
+        done, facts = len(self.cells) - len(self.missing()), self.session.facts
+        counts = (len(self.cells), done, facts["computed"])
+        return Summary(self.store.folder, *counts, facts["failed"], self.set_aside, stopped)
+
+
+@contextlib.contextmanager
+def _opened(wanted: Wanted, shard: tuple[int, int] | None, listen: Callable[[Event], None]) -> Iterator[_Opened]:
+    setups = expand(wanted.spec)
+    others = [Store(other) for other in wanted.reuse]
+    store = Store.create(wanted.folder, wanted.spec)
+    with hold(store.folder, shard) as stale:
         store.prepare(alone=shard is None)
         ledger = Ledger(store, setups)
         if stale:
@@ -75,20 +160,7 @@ def run_sweep(
         set_aside = _put_in_order(store, ledger, listen)
         cells = [cell for place, cell in enumerate(ledger.cells.values()) if _belongs(place, shard)]
         _take_over(store, others, ledger, cells)
-        missing = [cell for cell in cells if ledger.status(cell.id) != "finished"]
-        working = stack.enter_context(contextlib.closing((engine or _local)()))
-        session = Session(store, working.name, shard)
-        ledger.write(session.facts, force=True)
-        listen(_opening(ledger, cells, missing))
-        with _graceful() as stop:
-            trouble = _compute(missing, working, Job(store, every, stop), ledger, session, listen)
-            stopped = stop.is_set() and trouble is None
-        _close(ledger, session, trouble, stopped)
-        failed = session.facts["failed"]
-        done = sum(ledger.status(cell.id) == "finished" for cell in cells)
-        summary = Summary(store.folder, len(cells), done, session.facts["computed"], failed, set_aside, stopped)
-        listen({"kind": "end", **summary._asdict(), "folder": str(store.folder)})
-    return summary
+        yield _Opened(store, ledger, cells, set_aside)
 
 
 def _take_over(store: Store, others: list[Store], ledger: Ledger, cells: list[Cell]) -> None:
@@ -125,7 +197,7 @@ def _belongs(place: int, shard: tuple[int, int] | None) -> bool:
     return shard is None or place % shard[1] == shard[0] - 1
 
 
-def _opening(ledger: Ledger, cells: list[Cell], missing: list[Cell]) -> Event:
+def _opening(opened: list[_Opened]) -> Event:
     setups = [
         {
             "environment": setup.environment,
@@ -134,68 +206,51 @@ def _opening(ledger: Ledger, cells: list[Cell], missing: list[Cell]) -> Event:
             "runs": setup.runs,
             "cells": [cell.id for cell in setup.cells],
         }
-        for setup in ledger.setups
+        for one in opened
+        for setup in one.ledger.setups
     ]
+    status = {cell.id: one.ledger.status(cell.id) for one in reversed(opened) for cell in one.cells}
+    done = [cell for cell, state in status.items() if state == "finished"]
     return {
         "kind": "sweep",
-        "name": ledger.store.spec.name,
-        "folder": str(ledger.store.folder),
-        "cells": len(cells),
-        "finished": len(cells) - len(missing),
-        "started": sum(ledger.status(cell.id) == "started" for cell in missing),
-        "mine": [cell.id for cell in cells],
-        "done": [cell.id for cell in cells if ledger.status(cell.id) == "finished"],
+        "name": ", ".join(one.store.spec.name for one in opened),
+        "folder": os.path.commonpath([one.store.folder for one in opened]),
+        "cells": len(status),
+        "finished": len(done),
+        "started": sum(state == "started" for state in status.values()),
+        "mine": list(status),
+        "done": done,
         "setups": setups,
     }
 
 
-def _compute(
-    missing: list[Cell],
-    engine: Engine,
-    job: Job,
-    ledger: Ledger,
-    session: Session,
-    listen: Callable[[Event], None],
-) -> Event | None:
+def _compute(owners: dict[str, _Opened], engine: Engine, job: Job, listen: Callable[[Event], None]) -> Event | None:
     """Let the engine work; returns the trouble that ended it, if a file could not be written."""
     trouble: Event | None = None
-    for event in engine.run(missing, job):
+    for event in engine.run([one.ledger.cells[cell] for cell, one in owners.items()], job):
         if event["kind"] == "note":
             listen(event)
             continue
         cell, kind = event["cell"], event["kind"]
+        ledger, facts = owners[cell].ledger, owners[cell].session.facts
         if kind in ("full", "unwritable"):
             trouble = trouble or event
             job.stop.set()
         elif kind == "finished":
             ledger.finish(cell, {**event, "finished": now()})
-            session.facts["computed"] += 1
+            facts["computed"] += 1
         elif kind == "failed":
             ledger.entries[cell] = {"status": "failed", "reason": event["reason"]}
-            session.facts["failed"][cell] = event["reason"]
+            facts["failed"][cell] = event["reason"]
         elif kind in ("begin", "stopped"):
             ledger.entries[cell] = {"status": "started"}
         listen({**event, **ledger.labels[cell]})
         try:
-            ledger.write(session.facts)
+            ledger.write(facts)
         except OSError as error:
             trouble = trouble or {"kind": "unwritable", "errno": error.errno, "reason": error.strerror}
             job.stop.set()
     return trouble
-
-
-def _close(ledger: Ledger, session: Session, trouble: Event | None, stopped: bool) -> None:
-    """Write how it ended; where the disk is full even that may fail, and then the trouble itself is told."""
-    status = "full" if trouble else "stopped" if stopped else "failed" if session.facts["failed"] else "finished"
-    try:
-        session.end(status)
-        ledger.scan(deep=False)
-        ledger.write(session.facts, force=True)
-    except OSError as error:
-        trouble = trouble or {"errno": error.errno, "reason": error.strerror}
-    if trouble is not None:
-        place = str(trouble.get("file") or ledger.store.folder)
-        raise OSError(trouble.get("errno") or errno.EIO, trouble.get("reason") or "unknown error", place)
 
 
 @contextlib.contextmanager

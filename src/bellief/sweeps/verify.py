@@ -63,7 +63,7 @@ def _recompute(results: SweepResults, cells: list[Cell]) -> list[dict[str, Any]]
         fresh.prepare(alone=True)
         engine, failed = Local(workers=min(2, len(cells))), {}
         try:
-            for event in engine.run(cells, Job(fresh, 1e9, threading.Event())):
+            for event in engine.run(cells, Job(lambda cell: fresh, 1e9, threading.Event())):
                 if event["kind"] in ("failed", "full", "unwritable"):
                     failed[event["cell"]] = event["reason"]
         finally:

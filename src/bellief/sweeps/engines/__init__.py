@@ -5,7 +5,7 @@ An engine takes cells and yields what happens to them, as plain data: `begin`, `
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 from bellief.sweeps.cells import Cell, canonical
@@ -26,9 +26,9 @@ STOPPING = {
 
 
 class Job(NamedTuple):
-    """What all cells of a sweep have in common for an engine."""
+    """What cells have in common for an engine. `home` is the store of a cell."""
 
-    store: Store
+    home: Callable[[str], Store]
     every: float
     stop: threading.Event
 

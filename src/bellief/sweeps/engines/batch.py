@@ -69,6 +69,6 @@ def _compute(group: list[Cell], job: Job) -> Iterator[Event]:
                         name: tables.of_runs(table, cell.first, cell.identity["width"]) for name, table in found.items()
                     }
                     content = tables.content_hash(own)
-                    job.store.commit(cell, own, content, **facts, memory_mib=peak_memory())
+                    job.home(cell.id).commit(cell, own, content, **facts, memory_mib=peak_memory())
                     news = {"content": content, **facts, "memory_mib": peak_memory(), **summary(own)}
                     yield {"kind": "finished", "cell": cell.id, **news}

@@ -14,7 +14,7 @@ from typing import Any
 from bellief.errors import UserError
 from bellief.sweeps.cells import Cell
 from bellief.sweeps.engines import PROGRAMS, RETRIES, STOPPING, Event, Job, settings_of
-from bellief.sweeps.machine import cores, worker_flags
+from bellief.sweeps.machine import cores, worker_environment
 
 # Seconds for a worker to import JAX and say hello, and to end when asked to.
 PATIENCE, FAREWELL = 300, 10
@@ -29,7 +29,7 @@ class Worker:
         self.settings: str | None = None
         self.backend: str | None = None
         self.programs = 0
-        environment = os.environ | {"XLA_FLAGS": worker_flags()}
+        environment = os.environ | worker_environment()
         self.process = subprocess.Popen(
             [sys.executable, "-m", "bellief.sweeps.worker"],
             stdin=subprocess.PIPE,
@@ -175,7 +175,7 @@ class Local:
             id=cell.id,
             identity=cell.identity,
             settings=worker.settings,
-            folder=str(job.store.folder.absolute()),
+            folder=str(job.home(cell.id).folder.absolute()),
             every=job.every,
         )
         return {"kind": "begin", "cell": cell.id}

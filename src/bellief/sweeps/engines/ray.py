@@ -13,7 +13,7 @@ from typing import Any
 from bellief.errors import UserError
 from bellief.sweeps.cells import Cell
 from bellief.sweeps.engines import RETRIES, STOPPING, Event, Job, settings_of
-from bellief.sweeps.machine import cores, software, worker_flags
+from bellief.sweeps.machine import cores, software, worker_environment
 from bellief.sweeps.store import Store
 
 # Tasks waiting for a core, for each core of the cluster: enough to keep it busy, few enough to keep memory flat.
@@ -32,7 +32,7 @@ class Ray:
     def __init__(self, address: str | None = None, workers: int | None = None):
         self.ray = _import_ray(private=address is None)
         self._connect(address, workers or cores())
-        runtime = {"env_vars": {"XLA_FLAGS": worker_flags(), **_inherited()}}
+        runtime = {"env_vars": {**worker_environment(), **_inherited()}}
         options = {"num_cpus": 1, "max_retries": 0, "runtime_env": runtime}
         # A process ends after so many tasks, so that what compiled programs leave behind does not pile up.
         self.task = self.ray.remote(max_calls=CALLS)(_task).options(
@@ -98,7 +98,7 @@ class Ray:
 
     def _submit(self, cell: Cell, job: Job) -> Any:
         order = {"id": cell.id, "identity": cell.identity, "settings": settings_of(cell), "every": job.every}
-        return self.task.remote(order, job.store.read_checkpoint(cell.id), self.control, software()["bellief"])
+        return self.task.remote(order, job.home(cell.id).read_checkpoint(cell.id), self.control, software()["bellief"])
 
     def _take(self, stream: Any, cell: Cell, job: Job) -> Event | None:
         """The next message of a task, its files written; nothing where there is nothing to tell."""
@@ -109,7 +109,7 @@ class Ray:
         except self.ray.exceptions.RayError as error:
             return {"kind": "lost", "cell": cell.id, "reason": type(error).__name__}
         try:
-            return _keep(job.store, cell, event, files)
+            return _keep(job.home(cell.id), cell, event, files)
         except OSError as error:
             self.ray.cancel(stream, force=True)
             from bellief.sweeps.worker import FULL
