@@ -29,3 +29,19 @@ def test_other_generators_and_precisions_are_left_to_jax():
     np.testing.assert_array_equal(draws.uniform(key, (4,)), jax.random.uniform(key, (4,)))
     half = draws.normal(jax.random.key(0), (4,), jnp.float16)
     assert half.dtype == jnp.float16
+
+
+def test_the_same_keys_as_jax():
+    keys = jax.random.split(jax.random.key(3), 4)
+    for number in (2, 5):
+        found = jax.jit(jax.vmap(lambda key, number=number: draws.split(key, number)))(keys)
+        expected = jax.vmap(lambda key, number=number: jax.random.split(key, number))(keys)
+        np.testing.assert_array_equal(jax.random.key_data(found), jax.random.key_data(expected))
+    for data in (0, 1, 2**31 - 1, 2**32 - 1):
+        found, expected = draws.fold_in(keys[0], data), jax.random.fold_in(keys[0], data)
+        np.testing.assert_array_equal(jax.random.key_data(found), jax.random.key_data(expected))
+    found = jax.jit(jax.vmap(lambda key: draws.fold_in(key, jnp.int32(9))))(keys)
+    expected = jax.vmap(lambda key: jax.random.fold_in(key, jnp.int32(9)))(keys)
+    np.testing.assert_array_equal(jax.random.key_data(found), jax.random.key_data(expected))
+    other = jax.random.key(0, impl="rbg")
+    np.testing.assert_array_equal(jax.random.key_data(draws.split(other)), jax.random.key_data(jax.random.split(other)))

@@ -6,12 +6,13 @@ functions are JAX's. Ask for one long row where the last axis of what is wanted 
 possible: vector instructions work along the last axis.
 """
 
+import functools
 import math
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key, UInt32
+from jaxtyping import Array, Float, Int, Key, UInt32
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = np.uint32(0x1BD11BDA)
@@ -33,6 +34,20 @@ def normal(key: Key[Array, ""], shape: tuple[int, ...], dtype: jnp.dtype = jnp.f
     return (np.float32(np.sqrt(2)) * jax.lax.erf_inv(spread)).reshape(shape)
 
 
+def split(key: Key[Array, ""], number: int = 2) -> Key[Array, "number"]:
+    """As `jax.random.split`."""
+    if not _is_plain(key, (number,), jnp.float32):
+        return jax.random.split(key, number)
+    return jax.random.wrap_key_data(_parts(key, number))
+
+
+def fold_in(key: Key[Array, ""], data: int | Int[Array, ""]) -> Key[Array, ""]:
+    """As `jax.random.fold_in`."""
+    if not _is_plain(key, (), jnp.float32):
+        return jax.random.fold_in(key, data)
+    return jax.random.wrap_key_data(_folded(key, jnp.asarray(data, jnp.uint32)))
+
+
 def _is_plain(key, shape: tuple[int, ...], dtype) -> bool:
     """Whether JAX would number the draws one by one and hash each number: its default."""
     return (
@@ -45,22 +60,50 @@ def _is_plain(key, shape: tuple[int, ...], dtype) -> bool:
 
 
 def _between_one_and_two(key, count: int) -> Float[Array, "n"]:
-    bits = jax.lax.platform_dependent(
-        key, cpu=lambda own: _written_out(own, count), default=lambda own: jax.random.bits(own, (count,), jnp.uint32)
+    return jax.lax.bitcast_convert_type((_bits(key, count) >> 9) | np.float32(1).view(np.uint32), jnp.float32)
+
+
+# Functions of their own for the compiler's sake: what has been traced once for a size is not traced again.
+@functools.partial(jax.jit, static_argnums=1)
+def _bits(key, count: int) -> UInt32[Array, "n"]:
+    def written_out(own):
+        first, second = _hash(own, jax.lax.iota(jnp.uint32, count))
+        return first ^ second
+
+    return jax.lax.platform_dependent(
+        key, cpu=written_out, default=lambda own: jax.random.bits(own, (count,), jnp.uint32)
     )
-    return jax.lax.bitcast_convert_type((bits >> 9) | np.float32(1).view(np.uint32), jnp.float32)
 
 
-def _written_out(key, count: int) -> UInt32[Array, "n"]:
-    """Threefry with 20 rounds (Salmon and others 2011) of each draw's number; its two words together are the draw."""
+@functools.partial(jax.jit, static_argnums=1)
+def _parts(key, number: int) -> UInt32[Array, "number 2"]:
+    return jax.lax.platform_dependent(
+        key,
+        cpu=lambda own: jnp.stack(_hash(own, jax.lax.iota(jnp.uint32, number)), axis=-1),
+        default=lambda own: jax.random.key_data(jax.random.split(own, number)),
+    )
+
+
+@jax.jit
+def _folded(key, data: UInt32[Array, ""]) -> UInt32[Array, "2"]:
+    return jax.lax.platform_dependent(
+        key,
+        data,
+        cpu=lambda own, number: jnp.stack(_hash(own, number)),
+        default=lambda own, number: jax.random.key_data(jax.random.fold_in(own, number)),
+    )
+
+
+def _hash(key, numbers: UInt32[Array, "*n"]) -> tuple[UInt32[Array, "*n"], UInt32[Array, "*n"]]:
+    """Threefry with 20 rounds (Salmon and others 2011) of each number: two words."""
     data = jax.random.key_data(key)
     words = (data[0], data[1], data[0] ^ data[1] ^ _PARITY)
-    second = jax.lax.iota(jnp.uint32, count) + words[1]
-    first = jnp.broadcast_to(words[0], (count,))
+    second = numbers + words[1]
+    first = jnp.broadcast_to(words[0], numbers.shape)
     for turn in range(5):
         for distance in _ROTATIONS[turn % 2]:
             first = first + second
             second = first ^ ((second << distance) | (second >> (32 - distance)))
         first = first + words[(turn + 1) % 3]
         second = second + words[(turn + 2) % 3] + np.uint32(turn + 1)
-    return first ^ second
+    return first, second

@@ -28,6 +28,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from bellief.agents import rules
 from bellief.beliefs import tabular
+from bellief.draws import split
 from bellief.errors import UserError
 from bellief.types import Spaces, Transition
 
@@ -74,12 +75,12 @@ def init(key: Key[Array, ""], config: Config, spaces: Spaces) -> State:
 
 def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> tuple[State, Info]:
     """Q_j = R_j + discount P_j V_j; a(s) maximises the mean of Q_j over j; V_j(s) = Q_j(s, a(s))."""
-    mdp_key, tie_key = jax.random.split(key)
+    mdp_key, tie_key = split(key)
 
     def draw(one):
         return tabular.sample(one, config.prior, state.belief, config.discount, support=spaces.support)
 
-    mdps = jax.vmap(draw)(jax.random.split(mdp_key, config.mdps))
+    mdps = jax.vmap(draw)(split(mdp_key, config.mdps))
 
     def step(values, lots):
         q_values = mdps.reward + config.discount * jnp.einsum("jsat,jt->jsa", mdps.transition, values)
@@ -87,7 +88,7 @@ def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> t
         return q_values[:, jnp.arange(spaces.states), actions], actions
 
     first = jnp.zeros((config.mdps, spaces.states), mdps.reward.dtype)
-    lots = rules.lots(jax.random.split(tie_key, config.horizon), mdps.reward.shape[1:], first.dtype)
+    lots = rules.lots(split(tie_key, config.horizon), mdps.reward.shape[1:], first.dtype)
     values, actions = jax.lax.scan(step, first, lots)
     return State(state.belief, actions[-1]), Info(jnp.mean(values, axis=0), jnp.std(values, axis=0))
 
