@@ -19,7 +19,6 @@ from bellief.agents import memory as memories
 from bellief.agents import rules
 from bellief.agents.continuous_settings import Config, model_form, value_map
 from bellief.beliefs import ending, linear
-from bellief.draws import split
 from bellief.errors import UserError
 from bellief.induction import continuous
 from bellief.types import BoxSpaces, Transition
@@ -48,7 +47,7 @@ class Info(NamedTuple):
 
 def init(key: Key[Array, ""], config: Config, spaces: BoxSpaces) -> State:
     """Nothing learned; weights at random, so that actions are arbitrary until the first plan."""
-    memory_key, weight_key = split(key)
+    memory_key, weight_key = jax.random.split(key)
     prior = config.prior or (linear.PAPER_PRIOR if config.mode == "paper" else linear.OWN_PRIOR)
     rows = config.mdps if config.value_belief() == "joint" else 1
     shape = (rows, spaces.actions, value_map(config, spaces.dimension).size(spaces.dimension))
@@ -88,7 +87,7 @@ def draw_states(
     begun = round(config.states * config.start / total)
     spread = round(config.states * config.support / total)
     visited = config.states - begun - spread
-    keys = split(key, 5)
+    keys = jax.random.split(key, 5)
     low, high = bounds
     first = jnp.broadcast_to((low + high) / 2, (config.states, spaces.dimension))
     start_low = first[0] if spaces.start_low is None else jnp.asarray(spaces.start_low, low.dtype)
@@ -119,11 +118,11 @@ class Prepared(NamedTuple):
 
 def prepare(key: Key[Array, ""], config: Config, spaces: BoxSpaces, state: State) -> Prepared:
     """Draw models and states, and let every model look ahead from every state."""
-    model_key, state_key, noise_key = split(key, 3)
+    model_key, state_key, noise_key = jax.random.split(key, 3)
     form, features = model_form(config, spaces.dimension), value_map(config, spaces.dimension)
     bounds = memories.bounds(state.memory, spaces)
     ends = end_probability(config, spaces, state, bounds)
-    models = jax.vmap(lambda one: linear.sample(one, state.belief))(split(model_key, config.mdps))
+    models = jax.vmap(lambda one: linear.sample(one, state.belief))(jax.random.split(model_key, config.mdps))
     states = draw_states(state_key, config, spaces, state.memory, bounds, ends)
     normals = jax.random.normal(noise_key, states.shape, states.dtype)
     following = continuous.next_states(form, models, states, normals)
@@ -138,7 +137,7 @@ def prepare(key: Key[Array, ""], config: Config, spaces: BoxSpaces, state: State
 
 def plan(key: Key[Array, ""], config: Config, spaces: BoxSpaces, state: State) -> tuple[State, Info]:
     """Sample models, run the induction from V_H back to V_1, keep the weights of Q."""
-    prepare_key, induction_key = split(key)
+    prepare_key, induction_key = jax.random.split(key)
     bounds, design, ahead, limits, span = prepare(prepare_key, config, spaces, state)
     if config.value_belief() == "gaussian":
         sigma = config.sigma_fraction * _value_span(config, spaces, span)

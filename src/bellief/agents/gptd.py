@@ -15,7 +15,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from bellief.agents import rules
-from bellief.draws import split
 from bellief.errors import UserError
 from bellief.features import Features, parse
 from bellief.types import BoxSpaces, Transition
@@ -170,7 +169,7 @@ def action_values(config: Config, state: State, observation: Float[Array, "D"]) 
 
 def act(key: Key[Array, ""], config: Config, state: State, observation: Float[Array, "D"]) -> Int[Array, ""]:
     """The best action, ties broken at random; with `epsilon` now and then any."""
-    tie_key, coin_key, any_key = split(key, 3)
+    tie_key, coin_key, any_key = jax.random.split(key, 3)
     best = rules.argmax(tie_key, action_values(config, state, observation)[None])[0]
     if config.explore == "sample":
         return best

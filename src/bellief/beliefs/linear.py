@@ -34,7 +34,6 @@ from jaxtyping import Array, Float, Key
 
 from bellief.beliefs import matrix_normal
 from bellief.beliefs.matrix_normal import Regression
-from bellief.draws import split
 from bellief.errors import UserError
 from bellief.features import Features
 from bellief.mdp.linear import DYNAMICS, Form, LinearGaussianMDP
@@ -140,10 +139,10 @@ def _update_row(beliefs: Regression, row, x, y, condition) -> Regression:
 
 def sample(key: Key[Array, ""], belief: LinearBelief) -> LinearGaussianMDP:
     """One model from the posterior. Its rewards are draws of the mean reward."""
-    transition_key, reward_key, end_key = split(key, 3)
+    transition_key, reward_key, end_key = jax.random.split(key, 3)
 
     def draw(one_key, beliefs, size):
-        keys = split(one_key, beliefs.degrees.shape[0])
+        keys = jax.random.split(one_key, beliefs.degrees.shape[0])
         return jax.vmap(lambda own, regression: matrix_normal.sample(own, regression, size))(keys, beliefs)
 
     lines = draw(transition_key, belief.transitions, belief.transitions.root.shape[-1] - belief.bounds.shape[1])

@@ -39,7 +39,6 @@ from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Key
 
 from bellief.beliefs.gamma import sample_log_gamma
-from bellief.draws import split
 from bellief.roots import rotate_in
 
 
@@ -111,7 +110,7 @@ def sample(key: Key[Array, ""], belief: Regression, features: int) -> Line:
     given = moments(belief, features)
     outputs = given.scale_root.shape[0]
     dtype = given.mean.dtype
-    chi_key, lower_key, weight_key = split(key, 3)
+    chi_key, lower_key, weight_key = jax.random.split(key, 3)
     shapes = (given.degrees - jnp.arange(outputs, dtype=dtype)) / 2
     chi = jnp.sqrt(2 * jnp.exp(sample_log_gamma(chi_key, shapes)))
     lower = jnp.tril(jax.random.normal(lower_key, (outputs, outputs), dtype), -1) + jnp.diag(chi)

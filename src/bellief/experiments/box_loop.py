@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from bellief.draws import fold_in
 from bellief.envs.box import BoxEnvironment
 from bellief.experiments import loop
 from bellief.experiments.loop import (
@@ -53,8 +52,8 @@ class Earned(NamedTuple):
 @functools.partial(jax.jit, static_argnames=("agent", "config", "spaces", "environment"))
 def _begin(keys, constants, *, agent: ModuleType, config, spaces: BoxSpaces, environment: BoxEnvironment) -> BoxRun:
     def one_run(key, own):
-        luck = jax.random.uniform(fold_in(key.environment, FIRST_STATE), (environment.luck,))
-        state = agent.init(fold_in(key.agent, INIT_STREAM), config, spaces)
+        luck = jax.random.uniform(jax.random.fold_in(key.environment, FIRST_STATE), (environment.luck,))
+        state = agent.init(jax.random.fold_in(key.agent, INIT_STREAM), config, spaces)
         zero, none = jnp.array(0, jnp.int32), jnp.array(0.0, jnp.float32)
         return BoxRun(state, environment.start(own, luck), zero, zero, none, none)
 
@@ -64,7 +63,7 @@ def _begin(keys, constants, *, agent: ModuleType, config, spaces: BoxSpaces, env
 @functools.partial(jax.jit, static_argnames=("agent", "config", "spaces"), donate_argnames=("runs",))
 def _plan(keys, step, runs: BoxRun, *, agent: ModuleType, config, spaces: BoxSpaces):
     def one_run(key, run):
-        plan_key = fold_in(fold_in(key.agent, PLAN_STREAM), step)
+        plan_key = jax.random.fold_in(jax.random.fold_in(key.agent, PLAN_STREAM), step)
         state, info = agent.plan(plan_key, config, spaces, run.agent)
         return run._replace(agent=state), info
 
@@ -102,18 +101,18 @@ def _advance(keys, constants, first, last, rate, runs: BoxRun, *, agent: ModuleT
     limit = np.iinfo(np.int32).max if environment.time_limit is None else environment.time_limit
 
     def one_run(key, own, run):
-        act_key = fold_in(key.agent, ACT_STREAM)
+        act_key = jax.random.fold_in(key.agent, ACT_STREAM)
 
         def one_step(step, luck, carry):
             run, earned = carry
-            action = agent.act(fold_in(act_key, step), config, run.agent, run.observation)
+            action = agent.act(jax.random.fold_in(act_key, step), config, run.agent, run.observation)
             transition, after, brought = _step(environment, own, limit, rate, run, action, luck[step % BLOCK])
             after = after._replace(agent=agent.update(config, run.agent, transition))
             return after, jax.tree.map(jnp.add, earned, brought)
 
         def one_block(block, carry):
             # Twice the luck: for the step, and for the start of the episode that may follow it.
-            luck = jax.random.uniform(fold_in(key.environment, block), (BLOCK, 2 * environment.luck))
+            luck = jax.random.uniform(jax.random.fold_in(key.environment, block), (BLOCK, 2 * environment.luck))
             begin, end = jnp.maximum(first, block * BLOCK), jnp.minimum(last, (block + 1) * BLOCK)
             return jax.lax.fori_loop(begin, end, lambda step, inner: one_step(step, luck, inner), carry)
 
