@@ -3,6 +3,7 @@
 import io
 import json
 
+import numpy as np
 import pytest
 
 from bellief.cli import sweep_progress
@@ -169,12 +170,16 @@ def test_dry_run(call, spec, tmp_path, monkeypatch):
 
 
 def test_measured_costs():
-    from bellief.sweeps.calibrate import measure
+    from bellief.sweeps.calibrate import _prices, measure
 
     costs = measure(expand(build_spec(TINY, "test"))[0].cells[0].identity)
-    assert 0 < costs.step < 0.1
-    assert 0 < costs.plan < 1
+    assert 0 < costs.seconds(plans=10, steps=60) < 10
+    assert costs.ready > costs.seconds(plans=1, steps=1)
     assert costs.memory > 50
+    # Calls with so many plans and steps each tell the two apart, and neither costs less than nothing.
+    counts = np.array([[2.0, 5.0], [4.0, 30.0], [8.0, 150.0]])
+    assert _prices(counts, counts @ [0.3, 0.01]) == pytest.approx((0.3, 0.01))
+    assert _prices(counts, counts @ [0.3, -0.001])[1] == 0
 
 
 def test_live_table(monkeypatch, tmp_path):

@@ -1,18 +1,17 @@
 """How long will it take? A short run of a condition, measured, and what that means for its cells."""
 
 import resource
-import statistics
 import sys
 import time
 from typing import Any, NamedTuple
 
-import jax
+import numpy as np
 
-from bellief.experiments import loop
+from bellief.experiments import devices, loop
 from bellief.sweeps.work import Chunk
 
-# Steps of a calibration, and the seconds after which it is enough.
-STEPS, SECONDS = 2_000, 5.0
+# Steps of a calibration, and the seconds and calls of a compiled program after which it is enough.
+STEPS, SECONDS, CALLS = 2_000, 5.0, 4
 
 
 class Costs(NamedTuple):
@@ -28,35 +27,49 @@ class Costs(NamedTuple):
         return plans * self.plan + steps * self.step
 
 
-def measure(identity: dict[str, Any]) -> Costs:
-    """Run the beginning of a cell, and take the time between its events.
+class _Clock:
+    """Seconds since it was last asked: those of the processors where several worked, since other workers need them."""
 
-    The first plan and the first segment are left out, because they are compiled first.
+    def __init__(self) -> None:
+        self.wall, self.work = time.perf_counter(), time.process_time()
+
+    def __call__(self) -> float:
+        wall, work = time.perf_counter(), time.process_time()
+        spent = max(wall - self.wall, work - self.work)
+        self.wall, self.work = wall, work
+        return spent
+
+
+def measure(identity: dict[str, Any]) -> Costs:
+    """Run the beginning of a cell, and take the time of every call of a compiled program.
+
+    The first call is what it takes to get ready, because it is compiled first. A call works through several plans and
+    segments; what one plan and one step cost is found by least squares over the calls.
     """
-    began = time.perf_counter()
-    with jax.default_matmul_precision("highest"):
-        chunk = Chunk({**identity, "steps": min(identity["steps"], STEPS), "readings": []})
-        plans, segments = [], []
-        before, done = time.perf_counter(), 0
+    clock = _Clock()
+    chunk = Chunk({**identity, "steps": min(identity["steps"], STEPS), "readings": []})
+    calls: list[tuple[float, int, int]] = []
+    plans, done, began = 0, 0, time.perf_counter()
+    with devices.at_work(chunk.places()):
         for event in chunk.events(None):
             if isinstance(event, loop.Plan):
-                jax.block_until_ready(event.info)
-            now = time.perf_counter()
-            if isinstance(event, loop.Plan):
-                plans.append(now - before)
-            elif isinstance(event, loop.Reading):
-                segments.append((event.step - done, now - before))
-                done = event.step
-            before = time.perf_counter()
-            if len(segments) > 1 and now - began > SECONDS and len(plans) > 2:
-                break
-    rest = segments[1:] or segments
-    steps = sum(number for number, _ in rest)
-    ready = (plans[0] if plans else 0.0) + segments[0][1]
+                plans += 1
+            elif isinstance(event, loop.Snapshot):
+                calls.append((clock(), plans, event.event - done))
+                plans, done = 0, event.event
+                if len(calls) == 1:
+                    began = time.perf_counter()
+                elif len(calls) > CALLS and time.perf_counter() - began > SECONDS:
+                    break
+    rest = calls[1:] or calls
+    plan, step = _prices(np.array([row[1:] for row in rest], float), np.array([row[0] for row in rest]))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
-    return Costs(
-        round(ready, 3),
-        statistics.median(plans[1:] or plans or [0.0]),
-        sum(seconds for _, seconds in rest) / max(steps, 1),
-        round(peak, 1),
-    )
+    return Costs(round(calls[0][0], 3), plan, step, round(peak, 1))
+
+
+def _prices(counts: np.ndarray, seconds: np.ndarray) -> tuple[float, float]:
+    """What a plan and a step cost, none less than nothing."""
+    from scipy.optimize import nnls
+
+    found, _ = nnls(counts, seconds)
+    return float(found[0]), float(found[1])
