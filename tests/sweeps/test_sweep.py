@@ -13,7 +13,7 @@ from bellief.errors import UserError
 from bellief.sweeps import open_store
 from bellief.sweeps.spec import build_spec
 from bellief.sweeps.store import Store
-from bellief.sweeps.sweep import run_sweep
+from bellief.sweeps.sweep import Wanted, run_sweep, run_sweeps
 from bellief.sweeps.verify import compare
 from sweeps.conftest import TINY, Inline, contents
 
@@ -62,6 +62,19 @@ def test_cells_of_another_sweep_are_taken_over(tmp_path, tiny, tiny_cells):
     with pytest.raises(UserError, match="is no store"):
         run_sweep(other, tmp_path / "third", engine=Inline, reuse=[tmp_path / "nowhere"])
     assert not (tmp_path / "third").exists()
+
+
+def test_several_sweeps_share_an_engine_and_their_cells(tmp_path, tiny, tiny_cells):
+    fewer = tiny.model_copy(update={"name": "fewer", "runs": 20})
+    engine, told = Inline(), []
+    wanted = [Wanted(fewer, tmp_path / "fewer"), Wanted(tiny, tmp_path / "tiny")]
+    few, all_cells = run_sweeps(wanted, engine=lambda: engine, listen=told.append)
+    assert engine.computed == [cell.id for cell in tiny_cells]  # each once
+    assert (few.finished, few.computed, all_cells.finished, all_cells.computed) == (2, 2, 3, 1)
+    assert (told[0]["kind"], told[0]["cells"], told[0]["folder"]) == ("sweep", 3, str(tmp_path))
+    for cell in tiny_cells[:2]:
+        assert Store(tmp_path / "tiny").check(cell.id) == Store(tmp_path / "fewer").check(cell.id)
+    assert [Store(tmp_path / name).read_manifest()["status"] for name in ("fewer", "tiny")] == ["finished"] * 2
 
 
 def test_a_failed_cell_does_not_stop_the_others(tmp_path, tiny, tiny_cells):
