@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, UInt32
 
+from bellief.compiler import by_platform
+
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = np.uint32(0x1BD11BDA)
 
@@ -45,8 +47,8 @@ def _is_plain(key, shape: tuple[int, ...], dtype) -> bool:
 
 
 def _between_one_and_two(key, count: int) -> Float[Array, "n"]:
-    bits = jax.lax.platform_dependent(
-        key, cpu=lambda own: _written_out(own, count), default=lambda own: jax.random.bits(own, (count,), jnp.uint32)
+    bits = by_platform(
+        lambda own: _written_out(own, count), lambda own: jax.random.bits(own, (count,), jnp.uint32), key
     )
     return jax.lax.bitcast_convert_type((bits >> 9) | np.float32(1).view(np.uint32), jnp.float32)
 
