@@ -14,6 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key, UInt32
 
+from bellief.compiler import building, by_platform
+
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = np.uint32(0x1BD11BDA)
 
@@ -38,14 +40,14 @@ def split(key: Key[Array, ""], number: int = 2) -> Key[Array, "number"]:
     """As `jax.random.split`."""
     if not _is_plain(key, (number,), jnp.float32):
         return jax.random.split(key, number)
-    return jax.random.wrap_key_data(_parts(key, number))
+    return jax.random.wrap_key_data(_parts(key, number, building()))
 
 
 def fold_in(key: Key[Array, ""], data: int | Int[Array, ""]) -> Key[Array, ""]:
     """As `jax.random.fold_in`."""
     if not _is_plain(key, (), jnp.float32):
         return jax.random.fold_in(key, data)
-    return jax.random.wrap_key_data(_folded(key, jnp.asarray(data, jnp.uint32)))
+    return jax.random.wrap_key_data(_folded(key, jnp.asarray(data, jnp.uint32), building()))
 
 
 def _is_plain(key, shape: tuple[int, ...], dtype) -> bool:
@@ -60,37 +62,40 @@ def _is_plain(key, shape: tuple[int, ...], dtype) -> bool:
 
 
 def _between_one_and_two(key, count: int) -> Float[Array, "n"]:
-    return jax.lax.bitcast_convert_type((_bits(key, count) >> 9) | np.float32(1).view(np.uint32), jnp.float32)
+    bits = _bits(key, count, building())
+    return jax.lax.bitcast_convert_type((bits >> 9) | np.float32(1).view(np.uint32), jnp.float32)
 
 
-# Functions of their own for the compiler's sake: what has been traced once for a size is not traced again.
-@functools.partial(jax.jit, static_argnums=1)
-def _bits(key, count: int) -> UInt32[Array, "n"]:
+# Functions of their own for the compiler's sake: what was traced once for a size and a platform is not traced again.
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _bits(key, count: int, platform: str | None) -> UInt32[Array, "n"]:
+    del platform
+
     def written_out(own):
         first, second = _hash(own, jax.lax.iota(jnp.uint32, count))
         return first ^ second
 
-    return jax.lax.platform_dependent(
-        key, cpu=written_out, default=lambda own: jax.random.bits(own, (count,), jnp.uint32)
-    )
+    return by_platform(written_out, lambda own: jax.random.bits(own, (count,), jnp.uint32), key)
 
 
-@functools.partial(jax.jit, static_argnums=1)
-def _parts(key, number: int) -> UInt32[Array, "number 2"]:
-    return jax.lax.platform_dependent(
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _parts(key, number: int, platform: str | None) -> UInt32[Array, "number 2"]:
+    del platform
+    return by_platform(
+        lambda own: jnp.stack(_hash(own, jax.lax.iota(jnp.uint32, number)), axis=-1),
+        lambda own: jax.random.key_data(jax.random.split(own, number)),
         key,
-        cpu=lambda own: jnp.stack(_hash(own, jax.lax.iota(jnp.uint32, number)), axis=-1),
-        default=lambda own: jax.random.key_data(jax.random.split(own, number)),
     )
 
 
-@jax.jit
-def _folded(key, data: UInt32[Array, ""]) -> UInt32[Array, "2"]:
-    return jax.lax.platform_dependent(
+@functools.partial(jax.jit, static_argnums=2)
+def _folded(key, data: UInt32[Array, ""], platform: str | None) -> UInt32[Array, "2"]:
+    del platform
+    return by_platform(
+        lambda own, number: jnp.stack(_hash(own, number)),
+        lambda own, number: jax.random.key_data(jax.random.fold_in(own, number)),
         key,
         data,
-        cpu=lambda own, number: jnp.stack(_hash(own, number)),
-        default=lambda own, number: jax.random.key_data(jax.random.fold_in(own, number)),
     )
 
 
