@@ -85,7 +85,7 @@ def _without(agents: dict[str, dict[str, Any]], *labels: str) -> dict[str, dict[
 
 
 MILLION = 1_000_000
-_VDQN = {"VDQN": _sizes((2, 100), (4, 1_000), (10, 10_000), (20, 100_000))}
+_VDQN = {"VDQN": _sizes((2, 100), (4, 1_000), (10, 20_000), (20, 100_000))}
 _BSS = {"BSS": _sizes((2, 100), (4, 200), (10, 10_000), (50, 10_000))}
 
 # BSS is in the paper's figures of NChain and DoubleLoop only, BQL in all but the Maze's; both are run where they are.
@@ -108,7 +108,7 @@ TASKS: dict[str, Task] = {
         "lavalake",
         "LavaLake 5x7",
         _without(DISCRETE, "BSS"),
-        _sizes((2, 200), (10, 1_000), (20, 40_000), (20, MILLION)),
+        _sizes((2, 200), (10, 1_000), (20, 100_000), (20, MILLION)),
         _VDQN,
         weight=1,
     ),
@@ -116,7 +116,7 @@ TASKS: dict[str, Task] = {
         "lavalake10",
         "LavaLake 10x10",
         _without(DISCRETE, "BSS"),
-        _sizes((2, 100), (10, 200), (10, 20_000), (30, MILLION)),
+        _sizes((2, 100), (10, 200), (10, 50_000), (30, MILLION)),
         _VDQN,
         weight=1,
     ),
@@ -124,7 +124,7 @@ TASKS: dict[str, Task] = {
         "maze",
         "Maze",
         _without(DISCRETE, "BSS", "BQL"),
-        _sizes((2, 20), (4, 50), (10, 4_000), (30, MILLION)),
+        _sizes((2, 20), (4, 50), (10, 20_000), (30, MILLION)),
         _VDQN,
         weight=3,
     ),
@@ -139,7 +139,7 @@ TASKS: dict[str, Task] = {
         "maze",
         "Maze",
         _HORIZONS,
-        _sizes((2, 20), (4, 50), (10, 4_000), (30, MILLION)),
+        _sizes((2, 20), (4, 50), (10, 20_000), (30, MILLION)),
         shares="maze",
         weight=3,
     ),
@@ -154,7 +154,7 @@ TASKS: dict[str, Task] = {
         "linear-model",
         "LinearModel",
         CONTINUOUS,
-        _sizes((2, 60), (4, 200), (10, 5_000), (100, 100_000)),
+        _sizes((2, 60), (4, 200), (10, 10_000), (100, 100_000)),
         weight=2,
     ),
     "pendulum": Task(
