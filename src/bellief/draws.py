@@ -11,7 +11,7 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key, UInt32
+from jaxtyping import Array, Float, Int, Key, UInt32
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = np.uint32(0x1BD11BDA)
@@ -33,34 +33,70 @@ def normal(key: Key[Array, ""], shape: tuple[int, ...], dtype: jnp.dtype = jnp.f
     return (np.float32(np.sqrt(2)) * jax.lax.erf_inv(spread)).reshape(shape)
 
 
-def _is_plain(key, shape: tuple[int, ...], dtype) -> bool:
-    """Whether JAX would number the draws one by one and hash each number: its default."""
+def split(key: Key[Array, ""], count: int = 2) -> Key[Array, "count"]:
+    """As `jax.random.split`."""
+    if not _counts(key):
+        return jax.random.split(key, count)
+    data = jax.lax.platform_dependent(
+        key,
+        cpu=lambda own: _new_keys(own, jax.lax.iota(jnp.uint32, count)),
+        default=lambda own: jax.random.key_data(jax.random.split(own, count)),
+    )
+    return jax.random.wrap_key_data(data)
+
+
+def fold_in(key: Key[Array, ""], number: Int[Array, ""] | int) -> Key[Array, ""]:
+    """As `jax.random.fold_in`."""
+    if not _counts(key):
+        return jax.random.fold_in(key, number)
+    data = jax.lax.platform_dependent(
+        key,
+        jnp.asarray(number, jnp.uint32),
+        cpu=_new_keys,
+        default=lambda own, one: jax.random.key_data(jax.random.fold_in(own, one)),
+    )
+    return jax.random.wrap_key_data(data)
+
+
+def _counts(key) -> bool:
+    """Whether JAX would number draws and keys one by one and hash each number: its default."""
     return (
-        jnp.dtype(dtype) == jnp.float32
-        and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+        jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
         and str(jax.random.key_impl(key)) == "threefry2x32"
         and getattr(jax.config, "jax_threefry_partitionable", False)
-        and math.prod(shape) < 2**32
     )
+
+
+def _is_plain(key, shape: tuple[int, ...], dtype) -> bool:
+    return jnp.dtype(dtype) == jnp.float32 and _counts(key) and math.prod(shape) < 2**32
+
+
+def _new_keys(key, numbers: UInt32[Array, "*n"]) -> UInt32[Array, "*n 2"]:
+    # Without the barrier a key would be computed anew for every number that is drawn with it.
+    return jax.lax.optimization_barrier(jnp.stack(_written_out(key, numbers), axis=-1))
 
 
 def _between_one_and_two(key, count: int) -> Float[Array, "n"]:
     bits = jax.lax.platform_dependent(
-        key, cpu=lambda own: _written_out(own, count), default=lambda own: jax.random.bits(own, (count,), jnp.uint32)
+        key,
+        cpu=lambda own: jnp.bitwise_xor(*_written_out(own, jax.lax.iota(jnp.uint32, count))),
+        default=lambda own: jax.random.bits(own, (count,), jnp.uint32),
     )
     return jax.lax.bitcast_convert_type((bits >> 9) | np.float32(1).view(np.uint32), jnp.float32)
 
 
-def _written_out(key, count: int) -> UInt32[Array, "n"]:
-    """Threefry with 20 rounds (Salmon and others 2011) of each draw's number; its two words together are the draw."""
+def _written_out(key, numbers: UInt32[Array, "*n"]) -> tuple[UInt32[Array, "*n"], UInt32[Array, "*n"]]:
+    """Threefry with 20 rounds (Salmon and others 2011) of each number: two words, which are a new key, or together a
+    draw.
+    """
     data = jax.random.key_data(key)
     words = (data[0], data[1], data[0] ^ data[1] ^ _PARITY)
-    second = jax.lax.iota(jnp.uint32, count) + words[1]
-    first = jnp.broadcast_to(words[0], (count,))
+    second = numbers + words[1]
+    first = jnp.broadcast_to(words[0], numbers.shape)
     for turn in range(5):
         for distance in _ROTATIONS[turn % 2]:
             first = first + second
             second = first ^ ((second << distance) | (second >> (32 - distance)))
         first = first + words[(turn + 1) % 3]
         second = second + words[(turn + 2) % 3] + np.uint32(turn + 1)
-    return first ^ second
+    return first, second

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
+from bellief.draws import fold_in, split
 from bellief.draws import normal as draw_normal
 from bellief.draws import uniform as draw_uniform
 
@@ -23,7 +24,7 @@ def sample_log_gamma(key: Key[Array, ""], shape: Float[Array, "*dims"]) -> Float
 
 
 def _sample_row(key: Key[Array, ""], shape: Float[Array, "n"]) -> Float[Array, "n"]:
-    loop_key, boost_key = jax.random.split(key)
+    loop_key, boost_key = split(key)
     small = shape < 1
     shifted = jnp.where(small, shape + 1, shape) - 1 / 3
     scale = 1 / jnp.sqrt(9 * shifted)
@@ -34,7 +35,7 @@ def _sample_row(key: Key[Array, ""], shape: Float[Array, "n"]) -> Float[Array, "
 
     def propose(carry):
         log_draw, accepted, round_number = carry
-        normal_key, uniform_key = jax.random.split(jax.random.fold_in(loop_key, round_number))
+        normal_key, uniform_key = split(fold_in(loop_key, round_number))
         normal = draw_normal(normal_key, shape.shape, shape.dtype)
         log_uniform = jnp.log1p(-draw_uniform(uniform_key, shape.shape, shape.dtype))
         root = 1 + scale * normal

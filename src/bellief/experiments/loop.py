@@ -19,6 +19,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int, Key
 
+from bellief.draws import fold_in
 from bellief.draws import uniform as draw_uniform
 from bellief.experiments import devices
 from bellief.experiments.devices import Places
@@ -95,9 +96,9 @@ FIRST_STATE = 2**31 - 1
 @functools.partial(jax.jit, static_argnames=("agent", "config", "spaces", "mesh"))
 def _begin(keys, tables: Tables, *, agent: ModuleType, config, spaces: Spaces, mesh: Mesh | None = None) -> Run:
     def one_run(key):
-        uniform = draw_uniform(jax.random.fold_in(key.environment, FIRST_STATE), (), tables.start.dtype)
+        uniform = draw_uniform(fold_in(key.environment, FIRST_STATE), (), tables.start.dtype)
         observation = jnp.sum(uniform >= tables.start).astype(jnp.int32)
-        state = agent.init(jax.random.fold_in(key.agent, INIT_STREAM), config, spaces)
+        state = agent.init(fold_in(key.agent, INIT_STREAM), config, spaces)
         return Run(state, observation, jnp.array(0, jnp.int32), jnp.zeros((), tables.start.dtype))
 
     return devices.over_runs(one_run, mesh)(keys)
@@ -116,7 +117,7 @@ def _plan_runs(keys, step, states, agent: ModuleType, config, spaces: Spaces, me
 
 
 def _plan_one(key: RunKeys, step, state, agent: ModuleType, config, spaces: Spaces):
-    return agent.plan(jax.random.fold_in(jax.random.fold_in(key.agent, PLAN_STREAM), step), config, spaces, state)
+    return agent.plan(fold_in(fold_in(key.agent, PLAN_STREAM), step), config, spaces, state)
 
 
 _plan = jax.jit(_plan_runs, static_argnames=("agent", "config", "spaces", "mesh"))
@@ -149,12 +150,12 @@ def _advance_all(keys, tables: Tables, first, last, rate, runs: Run, agent: Modu
     """
 
     def one_run(key, run):
-        act_key = jax.random.fold_in(key.agent, ACT_STREAM)
+        act_key = fold_in(key.agent, ACT_STREAM)
         stochastic = tables.cumulative.shape[-1] > 1 or tables.start.shape[0] > 1
 
         def one_step(step, uniforms, carry):
             run, (earned, excess) = carry
-            action = agent.act(jax.random.fold_in(act_key, step), config, run.agent, run.observation)
+            action = agent.act(fold_in(act_key, step), config, run.agent, run.observation)
             transition, observation, age = step_environment(
                 tables, run.observation, run.age, action, uniforms[step % BLOCK]
             )
@@ -167,7 +168,7 @@ def _advance_all(keys, tables: Tables, first, last, rate, runs: Run, agent: Modu
         def one_block(block, carry):
             shape = (BLOCK, 2)
             uniforms = (
-                draw_uniform(jax.random.fold_in(key.environment, block), shape, tables.start.dtype)
+                draw_uniform(fold_in(key.environment, block), shape, tables.start.dtype)
                 if stochastic
                 else jnp.zeros(shape, tables.start.dtype)
             )

@@ -32,6 +32,7 @@ True
 3.677
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -40,6 +41,9 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from bellief.mdp.tabular import TabularMDP
+
+# Up to so many states an expectation is written out term by term: a product of tiny matrices costs more to set up.
+WRITTEN_OUT_STATES = 16
 
 
 class Solution(NamedTuple):
@@ -63,6 +67,22 @@ def under_policy(mdp: TabularMDP, policy: Float[Array, "S A"]) -> tuple[Float[Ar
 def action_values(mdp: TabularMDP, values: Float[Array, "S"]) -> Float[Array, "S A"]:
     """Q(s, a) = reward + discount * expected next value; an ended episode contributes nothing."""
     return mdp.reward + mdp.discount * mdp.transition @ values
+
+
+def several_action_values(
+    mdps: TabularMDP, discount: Float[Array, ""] | float
+) -> Callable[[Float[Array, "J S"]], Float[Array, "J A S"]]:
+    """The function from values to Q_j(s, a) of several MDPs at once, arranged beforehand for being called many times.
+
+    States come last, so that vector instructions have more than a few actions to work along.
+    """
+    if mdps.transition.shape[-1] > WRITTEN_OUT_STATES:
+        reward = mdps.reward.swapaxes(1, 2)
+        return lambda values: reward + discount * jnp.einsum("jsat,jt->jas", mdps.transition, values)
+    # Between the barriers XLA rearranges: once, not while the MDPs are made, nor in every call.
+    rows, reward = jax.lax.optimization_barrier((mdps.transition, mdps.reward))
+    rows, reward = jax.lax.optimization_barrier((discount * rows.transpose(3, 0, 2, 1), reward.swapaxes(1, 2)))
+    return lambda values: sum((row * values[:, after, None, None] for after, row in enumerate(rows)), start=reward)
 
 
 def backup(mdp: TabularMDP, policy: Float[Array, "S A"], values: Float[Array, "S"]) -> Float[Array, "S"]:
