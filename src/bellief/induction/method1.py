@@ -31,6 +31,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from bellief.draws import fold_in
 from bellief.errors import UserError
 from bellief.induction import weights
 from bellief.mdp import utilities
@@ -112,7 +113,7 @@ def luck(keys: Key[Array, "H"], settings: Settings, progress: Progress) -> Float
     more, in small operations.
     """
     module = BELIEFS[settings.values]
-    return jax.vmap(lambda key: module.luck(jax.random.fold_in(key, 0), progress.belief, settings.samples))(keys)
+    return jax.vmap(lambda key: module.luck(fold_in(key, 0), progress.belief, settings.samples))(keys)
 
 
 def draw(
@@ -136,8 +137,10 @@ def draw(
     def again(carry):
         number, sigma, *_ = carry
         sigma = jnp.where(number >= 1, 2 * sigma, sigma)
-        # A doubling keeps the values of the second draw; only sigma differs from there on.
-        values = module.sample(jax.random.fold_in(key, 1), progress.belief, settings.samples)
+        # A doubling keeps the values of the second draw; only sigma differs from there on. The draw's number is computed
+        # because what does not change in a loop XLA does before it, in every step, needed or not.
+        own_key = fold_in(key, jnp.minimum(number + 1, 1))
+        values = module.sample(own_key, progress.belief, settings.samples)
         return number + 1, sigma, *attempt(values, sigma)
 
     first = (
