@@ -24,8 +24,25 @@ def test_many_keys_at_once():
     np.testing.assert_array_equal(found, jax.vmap(lambda key: jax.random.uniform(key, (5,)))(keys))
 
 
+@pytest.mark.parametrize("jit", [lambda function: function, jax.jit])
+def test_the_same_keys_as_jax(jit):
+    key = jax.random.fold_in(jax.random.key(5), 7)
+    pairs = [
+        (draws.split(key, 3), jax.random.split(key, 3)),
+        (jit(lambda one: draws.split(one))(key), jax.random.split(key)),
+        (jit(lambda one: draws.fold_in(one, 2**32 - 1))(key), jax.random.fold_in(key, 2**32 - 1)),
+        (jit(draws.fold_in)(key, jnp.int32(12)), jax.random.fold_in(key, 12)),
+        (jax.vmap(draws.split)(jax.random.split(key, 4)), jax.vmap(jax.random.split)(jax.random.split(key, 4))),
+        (jax.vmap(draws.fold_in, (None, 0))(key, jnp.arange(4)), jax.random.split(key, 4)),
+    ]
+    for found, expected in pairs:
+        np.testing.assert_array_equal(jax.random.key_data(found), jax.random.key_data(expected))
+
+
 def test_other_generators_and_precisions_are_left_to_jax():
     key = jax.random.key(0, impl="rbg")
     np.testing.assert_array_equal(draws.uniform(key, (4,)), jax.random.uniform(key, (4,)))
+    for found, expected in ((draws.split(key), jax.random.split(key)), (draws.fold_in(key, 3), jax.random.fold_in(key, 3))):
+        np.testing.assert_array_equal(jax.random.key_data(found), jax.random.key_data(expected))
     half = draws.normal(jax.random.key(0), (4,), jnp.float16)
     assert half.dtype == jnp.float16

@@ -125,33 +125,27 @@ def draw(
     """
     module = BELIEFS[settings.values]
 
-    def attempt(values, sigma):
-        likelihood = weights.log_likelihood(values, progress.utilities, sigma, settings.likelihood)
-        likelihood = jnp.where(progress.informed, likelihood, 0)
-        return values, weights.normalise(likelihood), weights.is_unstable(likelihood)
-
     def unstable(carry):
         number, _, _, _, is_unstable = carry
         return is_unstable & (number <= settings.max_doublings)
 
     def again(carry):
-        number, sigma, *_ = carry
-        sigma = jnp.where(number >= 1, 2 * sigma, sigma)
-        # A doubling keeps the values of the second draw; only sigma differs from there on. The draw's number is computed
-        # because what does not change in a loop XLA does before it, in every step, needed or not.
-        own_key = fold_in(key, jnp.minimum(number + 1, 1))
-        values = module.sample(own_key, progress.belief, settings.samples)
-        return number + 1, sigma, *attempt(values, sigma)
+        """Attempt 0 is the first draw by logarithms, 1 the second draw; a doubling keeps the second draw's values."""
+        number, sigma = carry[0] + 1, carry[1]
+        sigma = jnp.where(number >= 2, 2 * sigma, sigma)
+        # What does not change in a loop XLA computes before it, needed or not; so the key depends on the number.
+        values = module.sample(fold_in(key, jnp.minimum(number, 1)), progress.belief, settings.samples)
+        likelihood = weights.log_likelihood(values, progress.utilities, sigma, settings.likelihood)
+        return number, sigma, values, weights.normalise(likelihood), weights.is_unstable(likelihood)
 
-    first = (
-        jnp.array(0, jnp.int32),
-        progress.sigma,
-        *attempt(module.sample_with(luck, progress.belief), progress.sigma),
-    )
+    values = module.sample_with(luck, progress.belief)
+    weight, trusted = weights.plain(values, progress.utilities, progress.sigma, settings.likelihood)
+    weight = jnp.where(progress.informed, weight, 1 / weight.shape[0])
+    first = (jnp.array(-1, jnp.int32), progress.sigma, values, weight, progress.informed & ~trusted)
     number, sigma, values, weight, _ = jax.lax.while_loop(unstable, again, first)
     diagnostics = Diagnostics(
         effective_sample_size=jnp.mean(weights.effective_sample_size(weight)),
-        resamples=jnp.minimum(number, 1),
+        resamples=jnp.clip(number, 0, 1),
         doublings=jnp.maximum(number - 1, 0),
     )
     return values, weight, progress._replace(sigma=sigma), diagnostics
