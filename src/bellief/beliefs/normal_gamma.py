@@ -20,7 +20,6 @@ updating needs no prior and the count stays an exact integer.
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Int, Key
