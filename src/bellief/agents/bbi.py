@@ -34,6 +34,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from bellief.agents import rules
 from bellief.beliefs import tabular
+from bellief.draws import split
 from bellief.errors import UserError
 from bellief.induction import method1
 from bellief.mdp import bellman
@@ -177,10 +178,10 @@ def value_span(config: Config, spaces: Spaces, belief: tabular.TabularBelief) ->
 
 def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> tuple[State, Info]:
     """Sample MDPs, run the induction from V_H back to V_1, keep the first-step actions."""
-    mdp_key, induction_key = jax.random.split(key)
+    mdp_key, induction_key = split(key)
     draws = _is_draw(config, state.belief)
     opinions = config.opinions(state.belief.counts.shape[-1])
-    keys = jax.random.split(mdp_key, len(opinions) * config.mdps).reshape(len(opinions), config.mdps)
+    keys = split(mdp_key, len(opinions) * config.mdps).reshape(len(opinions), config.mdps)
     drawn = [
         jax.vmap(lambda one, prior=prior: _draw(one, config, prior, spaces, state.belief, draws))(own_keys)
         for prior, own_keys in zip(opinions, keys, strict=True)
@@ -278,7 +279,7 @@ def _gaussian_induction(key, config: Config, spaces: Spaces, mdps: TabularMDP, f
         return (progress, actions), diagnostics
 
     start = method1.start(settings, final, sigma)
-    keys = jax.vmap(lambda one: jax.random.split(one, 4))(jax.random.split(key, config.horizon))
+    keys = jax.vmap(lambda one: split(one, 4))(split(key, config.horizon))
     given = (
         keys,
         method1.luck(keys[:, 0], settings, start),
@@ -298,7 +299,7 @@ def _gaussian_induction(key, config: Config, spaces: Spaces, mdps: TabularMDP, f
 
 def _joint_induction(key, config: Config, spaces: Spaces, mdps: TabularMDP, final, draws):
     """Algorithm 3 with the joint belief. psi_H is a point for each MDP, and stays one: Q_j is known exactly."""
-    rule_key, tie_key = jax.random.split(key)
+    rule_key, tie_key = split(key)
     even = jnp.full(config.mdps, 1 / config.mdps, final.dtype)
 
     def step(carry, lots):
@@ -314,7 +315,7 @@ def _joint_induction(key, config: Config, spaces: Spaces, mdps: TabularMDP, fina
         return (joint.point(q_values[:, rows, actions]), actions), None
 
     first = (joint.point(final), jnp.zeros(spaces.states, jnp.int32))
-    lots = rules.lots(jax.random.split(tie_key, config.horizon), mdps.reward.shape[1:], final.dtype)
+    lots = rules.lots(split(tie_key, config.horizon), mdps.reward.shape[1:], final.dtype)
     (belief, actions), _ = jax.lax.scan(step, first, lots)
     # What is reported is the agent's own belief, not the second opinion.
     belief = joint.point(belief.mean[: config.mdps])

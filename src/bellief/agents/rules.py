@@ -51,7 +51,7 @@ def argmax(key: Key[Array, ""], scores: Float[Array, "S A"]) -> Int[Array, "S"]:
     return argmax_with(draw_uniform(key, scores.shape, scores.dtype), scores)
 
 
-def lots(keys: Key[Array, "H"], shape: tuple[int, int], dtype: jnp.dtype) -> Float[Array, "H S*A"]:
+def lots(keys: Key[Array, "H"], shape: tuple[int, ...], dtype: jnp.dtype) -> Float[Array, "H S*A"]:
     """The random numbers of one `argmax` for each key, all at once; each row gets its shape where it is used, because
     vector instructions work along the last axis.
     """

@@ -159,4 +159,4 @@ def drive_together(
 def _by_event(tree: Any, count: int) -> list[Any]:
     """One tree for each of the first `count` places along the second axis of all leaves."""
     leaves, structure = jax.tree.flatten(tree)
-    return [structure.unflatten([leaf[:, place] for leaf in leaves]) for place in range(count)]
+    return [jax.tree.unflatten(structure, [leaf[:, place] for leaf in leaves]) for place in range(count)]
