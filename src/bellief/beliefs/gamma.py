@@ -8,12 +8,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
+from bellief.compiler import VECTOR
 from bellief.draws import fold_in, split
 from bellief.draws import normal as draw_normal
 from bellief.draws import uniform as draw_uniform
-
-# Numbers that a processor works on at once.
-VECTOR = 8
 
 
 def sample_log_gamma(key: Key[Array, ""], shape: Float[Array, "*dims"]) -> Float[Array, "*dims"]:
@@ -22,8 +20,8 @@ def sample_log_gamma(key: Key[Array, ""], shape: Float[Array, "*dims"]) -> Float
     Shapes below one use Gamma(a) = Gamma(a + 1) U^(1/a), which is why the logarithm is returned: for a small `a` the
     draw itself underflows while its logarithm does not.
     """
-    # In one row: vector instructions work along the last axis, which is often short. And in whole vectors: what is left
-    # over is computed number by number, which for rows of ten or twenty takes longer than all the rest.
+    # In one row: vector instructions work along the last axis, which is often short, and best on whole
+    # vectors.
     row = shape.reshape(-1)
     padding = -row.shape[0] % VECTOR
     wanted = jnp.arange(row.shape[0] + padding) < row.shape[0]

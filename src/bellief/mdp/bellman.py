@@ -40,6 +40,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from bellief.compiler import VECTOR
 from bellief.mdp.tabular import TabularMDP
 
 # Up to so many states an expectation is written out term by term: a product of tiny matrices costs more to set up.
@@ -71,18 +72,21 @@ def action_values(mdp: TabularMDP, values: Float[Array, "S"]) -> Float[Array, "S
 
 def several_action_values(
     mdps: TabularMDP, discount: Float[Array, ""] | float
-) -> Callable[[Float[Array, "J S"]], Float[Array, "J A S"]]:
-    """The function from values to Q_j(s, a) of several MDPs at once, arranged beforehand for being called many times.
+) -> tuple[Float[Array, "S n"], Callable[[Float[Array, "S n"]], Float[Array, "A S n"]]]:
+    """Values of zero, and the function from values to Q_j(s, a) of several MDPs, arranged for being called many times.
 
-    States come last, so that vector instructions have more than a few actions to work along.
+    MDPs come last, followed by empty ones where that makes whole vectors: a processor works along the last axis.
     """
-    if mdps.transition.shape[-1] > WRITTEN_OUT_STATES:
-        reward = mdps.reward.swapaxes(1, 2)
-        return lambda values: reward + discount * jnp.einsum("jsat,jt->jas", mdps.transition, values)
-    # Between the barriers XLA rearranges: once, not while the MDPs are made, nor in every call.
-    rows, reward = jax.lax.optimization_barrier((mdps.transition, mdps.reward))
-    rows, reward = jax.lax.optimization_barrier((discount * rows.transpose(3, 0, 2, 1), reward.swapaxes(1, 2)))
-    return lambda values: sum((row * values[:, after, None, None] for after, row in enumerate(rows)), start=reward)
+    rows, reward = mdps.transition, mdps.reward.transpose(2, 1, 0)
+    if rows.shape[-1] > WRITTEN_OUT_STATES:
+        return jnp.zeros_like(reward[0]), lambda values: reward + discount * jnp.einsum("jsat,tj->asj", rows, values)
+    padding = (0, -reward.shape[-1] % VECTOR)
+    rows = jnp.pad(discount * rows.transpose(3, 2, 1, 0), ((0, 0), (0, 0), (0, 0), padding))
+    # The barrier keeps XLA from arranging anew in every call.
+    rows, reward = jax.lax.optimization_barrier((rows, jnp.pad(reward, ((0, 0), (0, 0), padding))))
+    return jnp.zeros_like(reward[0]), lambda values: sum(
+        (row * after for row, after in zip(rows, values, strict=True)), start=reward
+    )
 
 
 def backup(mdp: TabularMDP, policy: Float[Array, "S A"], values: Float[Array, "S"]) -> Float[Array, "S"]:
