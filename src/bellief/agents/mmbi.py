@@ -83,19 +83,19 @@ def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> t
 
     mdps = jax.vmap(draw)(draws.split(mdp_key, config.mdps))
 
-    nothing, action_values = bellman.several_action_values(mdps, config.discount)
+    nothing, action_values, axis = bellman.several_action_values(mdps, config.discount)
+    states = jnp.arange(spaces.states)
 
     def step(carry, lots):
         values, _ = carry
         q_values = action_values(values)
-        actions = rules.argmax_with(lots, jnp.sum(q_values, axis=-1).T / config.mdps)
-        chosen = (actions == jnp.arange(spaces.actions)[:, None])[..., None]
-        return (jnp.sum(jnp.where(chosen, q_values, 0), axis=0), actions), None
+        actions = rules.argmax_with(lots, jnp.sum(q_values, axis=axis) / config.mdps)
+        return (q_values[states, actions] if axis == -1 else q_values[:, states, actions], actions), None
 
     lots = rules.lots(draws.split(tie_key, config.horizon), mdps.reward.shape[1:], mdps.reward.dtype)
     (values, actions), _ = jax.lax.scan(step, (nothing, jnp.zeros(spaces.states, jnp.int32)), lots)
-    values = values[:, : config.mdps]
-    return State(state.belief, actions), Info(jnp.mean(values, axis=1), jnp.std(values, axis=1))
+    values = jax.lax.slice_in_dim(values, 0, config.mdps, axis=axis)
+    return State(state.belief, actions), Info(jnp.mean(values, axis=axis), jnp.std(values, axis=axis))
 
 
 def act(key: Key[Array, ""], config: Config, state: State, observation: Int[Array, ""]) -> Int[Array, ""]:

@@ -44,7 +44,7 @@ from bellief.compiler import VECTOR
 from bellief.mdp.tabular import TabularMDP
 
 # Up to so many states an expectation is written out term by term: a product of tiny matrices costs more to set up.
-WRITTEN_OUT_STATES = 16
+WRITTEN_OUT_STATES = 12
 
 
 class Solution(NamedTuple):
@@ -72,21 +72,29 @@ def action_values(mdp: TabularMDP, values: Float[Array, "S"]) -> Float[Array, "S
 
 def several_action_values(
     mdps: TabularMDP, discount: Float[Array, ""] | float
-) -> tuple[Float[Array, "S n"], Callable[[Float[Array, "S n"]], Float[Array, "A S n"]]]:
-    """Values of zero, and the function from values to Q_j(s, a) of several MDPs, arranged for being called many times.
+) -> tuple[Float[Array, "..."], Callable[[Float[Array, "..."]], Float[Array, "..."]], int]:
+    """Values of zero, the function from values to Q_j(s, a) of several MDPs, and the axis of both along which MDPs lie.
 
-    MDPs come last, followed by empty ones where that makes whole vectors: a processor works along the last axis.
+    Arranged for being called many times. With few states the axis is the last one, along which a processor works, and
+    empty MDPs make whole vectors of it; else it is the first.
     """
-    rows, reward = mdps.transition, mdps.reward.transpose(2, 1, 0)
+    rows, reward = mdps.transition, mdps.reward
     if rows.shape[-1] > WRITTEN_OUT_STATES:
-        return jnp.zeros_like(reward[0]), lambda values: reward + discount * jnp.einsum("jsat,tj->asj", rows, values)
-    padding = (0, -reward.shape[-1] % VECTOR)
-    rows = jnp.pad(discount * rows.transpose(3, 2, 1, 0), ((0, 0), (0, 0), (0, 0), padding))
+
+        def products(values):
+            return reward + discount * jnp.einsum("jsat,jt->jsa", rows, values)
+
+        return jnp.zeros_like(reward[..., 0]), products, 0
+    padding = (0, -reward.shape[0] % VECTOR)
+    rows = jnp.pad(discount * rows.transpose(3, 1, 2, 0), ((0, 0), (0, 0), (0, 0), padding))
+    reward = jnp.pad(reward.transpose(1, 2, 0), ((0, 0), (0, 0), padding))
     # The barrier keeps XLA from arranging anew in every call.
-    rows, reward = jax.lax.optimization_barrier((rows, jnp.pad(reward, ((0, 0), (0, 0), padding))))
-    return jnp.zeros_like(reward[0]), lambda values: sum(
-        (row * after for row, after in zip(rows, values, strict=True)), start=reward
-    )
+    rows, reward = jax.lax.optimization_barrier((rows, reward))
+
+    def action_values(values):
+        return sum((row * after for row, after in zip(rows, values, strict=True)), start=reward)
+
+    return jnp.zeros_like(reward[:, 0]), action_values, -1
 
 
 def backup(mdp: TabularMDP, policy: Float[Array, "S A"], values: Float[Array, "S"]) -> Float[Array, "S"]:
