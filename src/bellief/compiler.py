@@ -1,6 +1,13 @@
-"""What Bellief asks of JAX's compiler. Imports nothing, so that it can be said before JAX starts."""
+"""What Bellief asks of JAX's compiler. Imports nothing of JAX, so that it can be said before JAX starts."""
 
+import contextlib
+import contextvars
+import functools
+import importlib
 import os
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
 
 # XLA turns loops that touch few bytes a round into one piece of plain code instead of a series of small calls; its
 # own limit, one kilobyte, leaves out most loops over runs and steps (benchmarks/NOTES.md has what that costs).
@@ -10,9 +17,52 @@ SMALL_LOOP = "xla_cpu_small_while_loop_byte_threshold=65536"
 # which for short rows takes longer than all the rest.
 VECTOR = 8
 
+_platform: contextvars.ContextVar[str | None] = contextvars.ContextVar("platform", default=None)
 
-def prefer_plain_loops() -> None:
-    """Raise that limit for this process and those it starts, unless `XLA_FLAGS` speaks of such options already."""
+
+def prefer() -> None:
+    """Raise that limit for this process and those it starts, unless `XLA_FLAGS` speaks of such options already; and
+    take a GPU's memory when it is needed, not three quarters of it at the start, which takes seconds and gigabytes of
+    ordinary memory too, unless `XLA_PYTHON_CLIENT_PREALLOCATE` says otherwise.
+    """
     flags = os.environ.get("XLA_FLAGS", "")
     if "xla_backend_extra_options" not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} --xla_backend_extra_options={SMALL_LOOP}".strip()
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
+
+@contextlib.contextmanager
+def building_for(platform: str) -> Iterator[None]:
+    """Programs that are traced inside are for `cpu` or `gpu`; then what is for the other need not be looked at."""
+    token = _platform.set(platform)
+    try:
+        yield
+    finally:
+        _platform.reset(token)
+
+
+def by_platform(plain: Callable[..., Any], on_gpu: Callable[..., Any], *arguments: Any) -> Any:
+    """`on_gpu(*arguments)` in a program for an NVIDIA GPU, else `plain(*arguments)`, which must work everywhere."""
+    import jax
+
+    platform = _platform.get() or ("cpu" if jax.default_backend() == "cpu" else None)
+    if platform is None:
+        return jax.lax.platform_dependent(*arguments, cuda=on_gpu, default=plain)
+    return (on_gpu if platform == "gpu" else plain)(*arguments)
+
+
+def with_kernel(plain: Callable[..., Any], kernel: Callable[..., Any], *arguments: Any) -> Any:
+    """As `by_platform`, with a kernel written by hand; `BELLIEF_KERNELS=0` in the environment does without it."""
+    wanted = os.environ.get("BELLIEF_KERNELS") != "0" and _has_triton()
+    return by_platform(plain, kernel if wanted else plain, *arguments)
+
+
+@functools.cache
+def _has_triton() -> bool:
+    """Whether JAX can still make such kernels: it has announced that one day it will not."""
+    warnings.filterwarnings("ignore", message="The Pallas Triton backend is deprecated", category=DeprecationWarning)
+    try:
+        importlib.import_module("jax.experimental.pallas.triton")
+    except ImportError:
+        return False
+    return True

@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key, UInt32
 
+from bellief.compiler import by_platform
+
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = np.uint32(0x1BD11BDA)
 
@@ -37,10 +39,10 @@ def split(key: Key[Array, ""], count: int = 2) -> Key[Array, "count"]:
     """As `jax.random.split`."""
     if not _counts(key):
         return jax.random.split(key, count)
-    data = jax.lax.platform_dependent(
+    data = by_platform(
+        lambda own: _new_keys(own, jax.lax.iota(jnp.uint32, count)),
+        lambda own: jax.random.key_data(jax.random.split(own, count)),
         key,
-        cpu=lambda own: _new_keys(own, jax.lax.iota(jnp.uint32, count)),
-        default=lambda own: jax.random.key_data(jax.random.split(own, count)),
     )
     return jax.random.wrap_key_data(data)
 
@@ -49,11 +51,11 @@ def fold_in(key: Key[Array, ""], number: Int[Array, ""] | int) -> Key[Array, ""]
     """As `jax.random.fold_in`."""
     if not _counts(key):
         return jax.random.fold_in(key, number)
-    data = jax.lax.platform_dependent(
+    data = by_platform(
+        _new_keys,
+        lambda own, one: jax.random.key_data(jax.random.fold_in(own, one)),
         key,
         jnp.asarray(number, jnp.uint32),
-        cpu=_new_keys,
-        default=lambda own, one: jax.random.key_data(jax.random.fold_in(own, one)),
     )
     return jax.random.wrap_key_data(data)
 
@@ -77,10 +79,10 @@ def _new_keys(key, numbers: UInt32[Array, "*n"]) -> UInt32[Array, "*n 2"]:
 
 
 def _between_one_and_two(key, count: int) -> Float[Array, "n"]:
-    bits = jax.lax.platform_dependent(
+    bits = by_platform(
+        lambda own: jnp.bitwise_xor(*_written_out(own, jax.lax.iota(jnp.uint32, count))),
+        lambda own: jax.random.bits(own, (count,), jnp.uint32),
         key,
-        cpu=lambda own: jnp.bitwise_xor(*_written_out(own, jax.lax.iota(jnp.uint32, count))),
-        default=lambda own: jax.random.bits(own, (count,), jnp.uint32),
     )
     return jax.lax.bitcast_convert_type((bits >> 9) | np.float32(1).view(np.uint32), jnp.float32)
 

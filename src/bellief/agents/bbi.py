@@ -34,6 +34,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from bellief.agents import rules
 from bellief.beliefs import tabular
+from bellief.compiler import with_kernel
 from bellief.draws import split
 from bellief.errors import UserError
 from bellief.induction import method1
@@ -43,6 +44,8 @@ from bellief.types import Spaces, Transition
 from bellief.values import gaussian, joint
 
 VALUES = ("gaussian", "joint")
+# On a GPU the paper's induction for so many states is one kernel.
+SMALL = 12
 
 
 # Acting looks something up and learning counts: runs step faster one after the other than side by side.
@@ -280,21 +283,29 @@ def _gaussian_induction(key, config: Config, spaces: Spaces, mdps: TabularMDP, f
 
     start = method1.start(settings, final, sigma)
     keys = jax.vmap(lambda one: split(one, 4))(split(key, config.horizon))
-    given = (
-        keys,
-        method1.luck(keys[:, 0], settings, start),
-        rules.lots(keys[:, 2], mdps.reward.shape[1:], final.dtype),
-    )
-    first = (start, jnp.zeros(spaces.states, jnp.int32))
-    (progress, actions), diagnostics = jax.lax.scan(step, first, given)
-    info = Info(
-        effective_sample_size=jnp.mean(diagnostics.effective_sample_size),
-        resamples=jnp.sum(diagnostics.resamples),
-        doublings=jnp.sum(diagnostics.doublings),
-        value_mean=gaussian.mean(progress.belief),
-        value_sd=gaussian.sd(progress.belief),
-    )
-    return actions, info
+    luck = method1.luck(keys[:, 0], settings, start)
+    lots = rules.lots(keys[:, 2], mdps.reward.shape[1:], final.dtype)
+
+    def plain():
+        first = (start, jnp.zeros(spaces.states, jnp.int32))
+        (progress, actions), seen = jax.lax.scan(step, first, (keys, luck, lots))
+        diagnostics = method1.Diagnostics(
+            jnp.mean(seen.effective_sample_size), jnp.sum(seen.resamples), jnp.sum(seen.doublings)
+        )
+        return actions, Info(*diagnostics, gaussian.mean(progress.belief), gaussian.sd(progress.belief))
+
+    def in_one_kernel():
+        from bellief.agents import bbi_kernel
+
+        both = jax.vmap(lambda attempt: method1.luck(keys[:, 0], settings, start, attempt))(jnp.arange(2))
+        done = bbi_kernel.induce(settings, config.discount, mdps, start, both, lots)
+        return done.actions, Info(*done.diagnostics, done.mean, done.sd)
+
+    known = (config.rule, settings.utilities, settings.likelihood) == ("mean", "values", "mixture")
+    triangular = start.belief.factor.shape[0] == spaces.states
+    if known and triangular and spaces.states <= SMALL and final.dtype == jnp.float32:
+        return with_kernel(plain, in_one_kernel)
+    return plain()
 
 
 def _joint_induction(key, config: Config, spaces: Spaces, mdps: TabularMDP, final, draws):

@@ -15,14 +15,13 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from bellief.compiler import building_for
 from bellief.errors import UserError
 
 DEVICES = ("auto", "cpu", "gpu")
 RUNS = "runs"
 # Stepping fifty small runs is soon done: calling for more groups would take longer than computing them.
-MOST_GROUPS = 2
-# Bytes up to which all that runs have learned travels in one piece: many small transfers take longer than a large one.
-ONE_PIECE = 2**20
+MOST_GROUPS, MOST_LARGE_GROUPS = 2, 10
 
 
 class Places(NamedTuple):
@@ -83,7 +82,15 @@ def at_work(places: Places) -> Iterator[None]:
     """Full precision of matrix products; what belongs to no place in particular is computed on the host: on a GPU every
     small operation would be compiled for it. A matter of each thread.
     """
-    with jax.default_matmul_precision("highest"), jax.default_device(places.step.devices.flat[0]):
+    with jax.default_matmul_precision("highest"), at(places.step):
+        yield
+
+
+@contextlib.contextmanager
+def at(mesh: Mesh) -> Iterator[None]:
+    """For whatever is compiled for this place: a GPU's kernels ask where they are."""
+    device = mesh.devices.flat[0]
+    with jax.default_device(device), building_for(device.platform):
         yield
 
 
@@ -99,10 +106,21 @@ def aside(places: Places, work: Callable[[], Any]) -> threading.Thread:
     return thread
 
 
-def group_count(width: int) -> int:
+def wake(places: Places) -> None:
+    """Let a GPU get ready, which takes it a second or two, while the host has something to do."""
+    if places.plan != places.step:
+        aside(places, lambda: jax.jit(jax.lax.neg)(put(np.zeros(places.plan.size), places.plan)))
+
+
+def group_count(width: int, large: bool) -> int:
     """Groups of runs that step at once on the host, each in a thread of its own, where plans are made elsewhere."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(number for number in range(1, min(MOST_GROUPS, available) + 1) if width % number == 0)
+    most = min(MOST_LARGE_GROUPS if large else MOST_GROUPS, cores())
+    return max(number for number in range(1, most + 1) if width % number == 0)
+
+
+def cores() -> int:
+    """Processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def split_groups(tree: Any, count: int) -> list[Any]:
@@ -111,10 +129,11 @@ def split_groups(tree: Any, count: int) -> list[Any]:
     return [jax.tree.map(lambda leaf, own=own: leaf[own * size : (own + 1) * size], tree) for own in range(count)]
 
 
-def put_groups(groups: tuple[Any, ...], mesh: Mesh) -> tuple[Any, ...]:
-    """Bring groups to a place: in one piece where that is small, else as they are."""
-    size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(groups))
-    return put((join_groups(groups),) if len(groups) > 1 and size <= ONE_PIECE else groups, mesh)
+def split_keys(keys: Any, count: int) -> list[Any]:
+    """The same for keys of JAX's default kind, by way of ordinary memory: nothing needs to be compiled."""
+    groups = split_groups(jax.device_get(jax.tree.map(jax.random.key_data, keys)), count)
+    place = next(iter(jax.tree.leaves(keys)[0].devices()))
+    return jax.device_put(jax.tree.map(jax.random.wrap_key_data, groups), place)
 
 
 def join_groups(groups: Sequence[Any]) -> Any:

@@ -10,6 +10,7 @@ import functools
 import threading
 import zlib
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from bellief.draws import fold_in
 from bellief.draws import uniform as draw_uniform
-from bellief.experiments import devices
+from bellief.experiments import devices, parcels
 from bellief.experiments.devices import Places
 from bellief.experiments.drive import (
     TOGETHER,
@@ -124,10 +125,9 @@ _plan = jax.jit(_plan_runs, static_argnames=("agent", "config", "spaces", "mesh"
 
 
 @functools.partial(jax.jit, static_argnames=("agent", "config", "spaces", "mesh"))
-def _plan_groups(keys, step, groups, **static):
-    """The same for states that arrive in groups."""
-    states = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *groups) if len(groups) > 1 else groups[0]
-    return _plan_runs(keys, step, states, **static)
+def _plan_parcel(keys, step, parcel: parcels.Parcel, **static):
+    """The same for states that arrive in a parcel."""
+    return _plan_runs(keys, step, parcels.unpack(parcel), **static)
 
 
 def _merge(changed, states):
@@ -140,7 +140,8 @@ def plan_states(keys, step: int, states: Any, places: Places, **static: Any) -> 
     """Plan where planning is done (`keys` are there already); what planning leaves alone does not travel back."""
     away = places.plan != places.step
     there = devices.put(states, places.plan) if away else states
-    changed, info = _plan(keys, np.int32(step), there, mesh=places.plan, **static)
+    with devices.at(places.plan):
+        changed, info = _plan(keys, np.int32(step), there, mesh=places.plan, **static)
     return _merge(devices.put(changed, places.step) if away else changed, states), info
 
 
@@ -181,9 +182,12 @@ def _advance_all(keys, tables: Tables, first, last, rate, runs: Run, agent: Modu
 
     # One run after the other, light steps become one loop of plain code; side by side they are a series of small calls.
     # But each run is then taken out of the stack and put back, which costs more where it is large.
-    size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(runs)) // runs.age.shape[0]
-    alone = getattr(agent, "LIGHT_STEPS", False) and size <= LARGE_RUN
+    alone = getattr(agent, "LIGHT_STEPS", False) and not _is_large(runs)
     return (devices.one_by_one(one_run) if alone else jax.vmap(one_run))(keys, runs)
+
+
+def _is_large(runs: Run) -> bool:
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(runs)) > LARGE_RUN * len(runs.age)
 
 
 @functools.partial(jax.jit, static_argnames=("agent", "config", "mesh"), donate_argnames=("runs",))
@@ -267,7 +271,7 @@ def run_chunk(
     not given. Up to `together` events, plans or readings, come between two snapshots.
     """
     places = places or devices.find_places("auto", len(keys.agent))
-    plan_keys, keys = devices.put(keys, places.plan), devices.put(keys, places.step)
+    given, keys = keys, devices.put(keys, places.step)
     tables = devices.put(tables, places.step, split=False)
     if resume is not None:
         resume = resume._replace(runs=devices.put(resume.runs, places.step))
@@ -291,44 +295,51 @@ def run_chunk(
 
         return drive_together(begin, course, read, plan_steps, reading_steps, resume, together)
 
-    return _drive_away((plan_keys, keys), tables, begin, read, plan_steps, reading_steps, rate, resume, places, static)
+    return _drive_away((given, keys), tables, begin, read, plan_steps, reading_steps, rate, resume, places, static)
 
 
 def _drive_away(
     both_keys, tables, begin, read, plan_steps, reading_steps, rate, resume, places: Places, static: dict[str, Any]
 ) -> Generator[Any]:
     """Runs step on the host in several groups at once; what they have learned travels to where plans are made."""
-    plan_keys, keys = both_keys
-    count = devices.group_count(len(keys.agent)) if places.step.size == places.plan.size == 1 else 1
-    own_keys = devices.split_groups(keys, count)
+    given, keys = both_keys
+    # Later: a GPU may take a while to wake up.
+    plan_keys = functools.cache(lambda: devices.put(given, places.plan))
+    large = _is_large(jax.eval_shape(lambda: begin()[0]))
+    count = devices.group_count(len(keys.agent), large) if places.step.size == places.plan.size == 1 else 1
+    own_keys = devices.split_keys(keys, count)
     of = {"agent": static["agent"], "config": static["config"], "mesh": places.step}
 
-    def advance_groups(first, last, groups):
-        # A call returns before it is done, so the groups are computed side by side.
-        return [
-            _advance(own, tables, first, last, rate, runs, **of) for own, runs in zip(own_keys, groups, strict=True)
-        ]
+    def split(runs):
+        return devices.put(devices.split_groups(jax.device_get(runs), count), places.step)
+
+    def advance_group(first, last, own, runs):
+        with devices.at_work(places):
+            return jax.block_until_ready(_advance(own, tables, first, last, rate, runs, **of))
 
     def begin_groups():
         runs, host = begin()
-        groups = devices.split_groups(runs, count)
-        preparation.append(devices.aside(places, lambda: advance_groups(0, 0, jax.tree.map(jnp.copy, groups[:1]))))
+        groups, spare = split(runs), split(runs)[0]
+        nowhere = np.int32(0)
+        preparation.append(devices.aside(places, lambda: advance_group(nowhere, nowhere, own_keys[0], spare)))
         return groups, host
 
     def advance(first, last, groups):
         while preparation:
             preparation.pop().join()
-        groups, added = zip(*advance_groups(first, last, groups), strict=True)
+        done = pool.map(functools.partial(advance_group, first, last), own_keys, groups)
+        groups, added = zip(*done, strict=True)
         return groups, {"total": np.concatenate([_exact(*sums) for sums in added])}
 
     def plan(step, groups):
         states = tuple(runs.agent for runs in groups)
-        changed, info = _plan_groups(
-            plan_keys, step, devices.put_groups(states, places.plan), mesh=places.plan, **static
-        )
+        parcel = parcels.pack(states)
+        # A call takes one GPU its arguments along, sooner than they could be sent beforehand.
+        there = parcel if places.plan.size == 1 else devices.put(parcel, places.plan)
+        with devices.at(places.plan):
+            changed, info = _plan_parcel(plan_keys(), step, there, mesh=places.plan, **static)
         # Only what planning changes comes back.
-        changed = devices.put(changed, places.step) if count == 1 else jax.device_get(changed)
-        planned = map(_merge, devices.split_groups(changed, count), states)
+        planned = map(_merge, split(changed), states)
         return [runs._replace(agent=state) for runs, state in zip(groups, planned, strict=True)], info
 
     def read_groups(step, groups, host):
@@ -336,9 +347,10 @@ def _drive_away(
 
     preparation: list[threading.Thread] = []
     if resume is not None:
-        resume = resume._replace(runs=devices.split_groups(resume.runs, count))
+        resume = resume._replace(runs=split(resume.runs))
     drives = (begin_groups, advance, plan, read_groups, plan_steps, reading_steps, resume)
-    return drive(*drives, whole=devices.join_groups, pause=SNAPSHOT_PAUSE)
+    with ThreadPoolExecutor(min(count, devices.cores())) as pool:
+        yield from drive(*drives, whole=devices.join_groups, pause=SNAPSHOT_PAUSE)
 
 
 def _exact(earned, excess) -> Float[np.ndarray, "..."]:

@@ -13,7 +13,7 @@ from bellief.envs.box import BoxEnvironment
 from bellief.errors import UserError
 from bellief.experiments import loop, stepped
 from bellief.experiments.chunks import by_run, chunk_keys, run_chunks
-from bellief.experiments.devices import at_work, find_places
+from bellief.experiments.devices import at_work, find_places, wake
 from bellief.experiments.results import RunResult, reading_steps
 from bellief.experiments.run_box import Compiled, Real, open_box, run_box
 from bellief.experiments.settings import build_config
@@ -91,13 +91,14 @@ def run(
         return run_box(
             box, entry, steps, runs, seed, settings or {}, half_life, width, readings, progress, 0, device, longest_gap
         )
+    places = find_places(device, width)
+    wake(places)
     world = open_world(env, env_settings or {}, table, bins)
     module = entry.load_for(DISCRETE, world.name)
     config = inform(module, build_config(module.Config, agent, settings or {}), agent, world)
     began = time.perf_counter()
     reading = sorted({*reading_steps(steps), *(step for step in readings if 0 < step <= steps)})
     plans = steps_of(module, steps, longest_gap)
-    places = find_places(device, width)
 
     def events(numbers: range) -> Generator[Any]:
         keys = chunk_keys(seed, world.name, agent, numbers)

@@ -1,6 +1,6 @@
 """An environment's outcome table on the device, and one step in it."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -21,24 +21,27 @@ class Tables(NamedTuple):
     time_limit: Int[Array, ""]
 
 
-def make_tables(outcomes: Outcomes, time_limit: int | None = None, dtype: jnp.dtype = jnp.float32) -> Tables:
-    """Put an outcome table on the device.
+def make_tables(outcomes: Outcomes, time_limit: int | None = None, dtype: Any = np.float32) -> Tables:
+    """The outcome table of an environment, in ordinary memory until someone steps.
 
     The last possible outcome's cumulative probability is lifted above any uniform, so that what rounding leaves of one
     cannot fall to an outcome that never happens.
     """
+
+    def array(numbers, kind=None) -> Any:
+        return np.asarray(numbers, kind)
 
     def lifted(probability):
         cumulative = np.cumsum(probability, axis=-1)
         return np.where(cumulative >= cumulative[..., -1:], 2.0, cumulative)
 
     return Tables(
-        jnp.asarray(lifted(outcomes.probability), dtype),
-        jnp.asarray(outcomes.next_state, jnp.int32),
-        jnp.asarray(outcomes.reward, dtype),
-        jnp.asarray(outcomes.terminated),
-        jnp.asarray(lifted(outcomes.start), dtype),
-        jnp.asarray(np.iinfo(np.int32).max if time_limit is None else time_limit, jnp.int32),
+        array(lifted(outcomes.probability), dtype),
+        array(outcomes.next_state, np.int32),
+        array(outcomes.reward, dtype),
+        array(outcomes.terminated),
+        array(lifted(outcomes.start), dtype),
+        array(np.iinfo(np.int32).max if time_limit is None else time_limit, np.int32),
     )
 
 

@@ -108,12 +108,14 @@ def start(settings: Settings, final: Float[Array, "J S"], sigma: Float[Array, ""
     )
 
 
-def luck(keys: Key[Array, "H"], settings: Settings, progress: Progress) -> Float[Array, "H K R"]:
-    """The random numbers of each step's first draw, all at once: drawing them one step at a time costs several times
-    more, in small operations.
+def luck(
+    keys: Key[Array, "H"], settings: Settings, progress: Progress, attempt: Int[Array, ""] | int = 0
+) -> Float[Array, "H K R"]:
+    """The random numbers of each step's first draw (or second: attempt 1), all at once: drawing them one step at a time
+    costs several times more, in small operations.
     """
     module = BELIEFS[settings.values]
-    return jax.vmap(lambda key: module.luck(fold_in(key, 0), progress.belief, settings.samples))(keys)
+    return jax.vmap(lambda key: module.luck(fold_in(key, attempt), progress.belief, settings.samples))(keys)
 
 
 def draw(

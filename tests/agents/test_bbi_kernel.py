@@ -1,0 +1,103 @@
+"""The kernel for NVIDIA GPUs, called here as plain Python, against the plain induction.
+
+JAX can interpret such kernels too, but compiles what it interprets, which takes long for loops of a few rounds.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bellief import compiler
+from bellief.agents import bbi, rules
+from bellief.beliefs import tabular
+from bellief.envs import make
+from bellief.induction import method1
+
+bbi_kernel = pytest.importorskip("bellief.agents.bbi_kernel")
+
+CONFIG = bbi.Config(horizon=2, mdps=3, samples=4, utility_samples=2)
+SPACES = make("nchain").spaces()
+KEY = jax.random.key(4)
+
+
+class Reference:
+    """What a kernel gets for an array: to be read and written in place."""
+
+    def __init__(self, array):
+        self.array = array
+        self.shape, self.dtype = array.shape, array.dtype
+
+    def __getitem__(self, index):
+        return self.array[index]
+
+    def __setitem__(self, index, value):
+        self.array = self.array.at[index].set(value)
+
+
+def call_plainly(kernel, out_shape, **_):
+    def call(*arrays):
+        given = [Reference(array) for array in arrays]
+        wanted = [Reference(jnp.full(one.shape, -1, one.dtype)) for one in out_shape]
+        with jax.disable_jit():
+            kernel(*given, *wanted)
+        return [one.array for one in wanted]
+
+    return call
+
+
+@pytest.fixture
+def both(monkeypatch):
+    """The two inductions as functions of sigma, for the same three MDPs."""
+    monkeypatch.setattr(bbi_kernel.pallas, "pallas_call", call_plainly)
+    keys = jax.random.split(KEY, CONFIG.mdps)
+    belief = tabular.init(SPACES.states, SPACES.actions)
+    mdps = jax.vmap(lambda key: tabular.sample(key, CONFIG.prior, belief, CONFIG.discount))(keys)
+    final = jnp.zeros(mdps.reward.shape[:2])
+    settings = CONFIG.method1_settings(SPACES.states)
+
+    @jax.jit
+    def plain(sigma):
+        return bbi._gaussian_induction(KEY, CONFIG, SPACES, mdps, final, sigma)
+
+    def kernel(sigma):
+        start = method1.start(settings, final, sigma)
+        step_keys = jax.vmap(lambda one: jax.random.split(one, 4))(jax.random.split(KEY, CONFIG.horizon))
+        luck = jnp.stack([method1.luck(step_keys[:, 0], settings, start, attempt) for attempt in (0, 1)])
+        lots = rules.lots(step_keys[:, 2], mdps.reward.shape[1:], final.dtype)
+        return bbi_kernel.induce(settings, CONFIG.discount, mdps, start, luck, lots, interpret=True)
+
+    return plain, kernel
+
+
+@pytest.mark.parametrize(("sigma", "retries"), [(1.0, False), (1e-3, True)])
+def test_kernel_is_the_plain_induction(both, sigma, retries):
+    plain, kernel = both
+    actions, info = plain(jnp.float32(sigma))
+    found = kernel(jnp.float32(sigma))
+    assert (int(info.doublings) > 0) == retries
+    np.testing.assert_array_equal(found.actions, actions)
+    # Rounding is amplified where narrow kernels give nearly all weight to one MDP.
+    tolerance = 1e-2 if retries else 1e-4
+    np.testing.assert_allclose(found.mean, info.value_mean, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(found.sd, info.value_sd, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(found.diagnostics[0], info.effective_sample_size, rtol=tolerance)
+    assert tuple(map(int, found.diagnostics[1:])) == (int(info.resamples), int(info.doublings))
+
+
+@pytest.mark.parametrize(("setting", "asked"), [({}, True), ({"likelihood": "product"}, False), ({"mdps": 1}, False)])
+def test_kernel_is_in_programs_for_a_gpu(setting, asked):
+    """Lowered, not run: that needs no GPU."""
+    config = bbi.Config(**{"horizon": 2, "mdps": 3, "samples": 4, "utility_samples": 2} | setting)
+    state = bbi.init(KEY, config, SPACES)
+    plan = jax.jit(lambda key, state: bbi.plan(key, config, SPACES, state))
+    with compiler.building_for("gpu"):
+        text = plan.trace(KEY, state).lower(lowering_platforms=("cuda",)).as_text()
+    assert ("triton" in text) == asked
+
+
+def test_kernel_can_be_left_out(monkeypatch):
+    monkeypatch.setenv("BELLIEF_KERNELS", "0")
+    with compiler.building_for("gpu"):
+        assert compiler.with_kernel(lambda: "plain", lambda: "kernel") == "plain"
+    assert compiler.with_kernel(lambda: "plain", lambda: "kernel") == "plain"
