@@ -2,7 +2,7 @@
 
 Policies are arrays of action probabilities `[S, A]`; a deterministic one is a one-hot array. Everything is unbatched.
 
->>> import numpy as np
+>>> import jax, numpy as np
 >>> from bellief.envs import make
 >>> from bellief.mdp import bellman
 >>> mdp = make("nchain").mdp(discount=0.9)
@@ -30,6 +30,13 @@ True
 True
 >>> round(bellman.long_run_average(mdp, policy), 3)
 3.677
+
+Two MDPs at once, here twice the same:
+
+>>> twice = jax.tree.map(lambda field: np.stack([field, field]), mdp)
+>>> nothing, action_values, axis = bellman.several_action_values(twice, mdp.discount)
+>>> np.allclose(np.moveaxis(action_values(nothing), axis, 0)[:2], twice.reward)
+True
 """
 
 from collections.abc import Callable
