@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bellief import draws
+from bellief.testing.programs import read_program
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (4, 3, 2)])
@@ -47,3 +48,9 @@ def test_other_generators_and_precisions_are_left_to_jax():
         np.testing.assert_array_equal(found, expected)
     half = draws.normal(jax.random.key(0), (4,), jnp.float16)
     assert half.dtype == jnp.float16
+
+
+def test_a_program_that_draws_is_seen_to():
+    for draw in (lambda key: draws.uniform(key, (3,)), lambda key: draws.normal(key, (3,)), draws.split):
+        assert read_program(draw, jax.random.key(0)).draws
+    assert not read_program(jax.random.key_data, jax.random.key(0)).draws
