@@ -13,6 +13,10 @@ from typing import Any
 # own limit, one kilobyte, leaves out most loops over runs and steps (benchmarks/NOTES.md has what that costs).
 SMALL_LOOP = "xla_cpu_small_while_loop_byte_threshold=65536"
 
+# Single-precision numbers that a processor works on at once. What is left over of a row is computed number by number,
+# which for short rows takes longer than all the rest.
+VECTOR = 8
+
 _platform: contextvars.ContextVar[str | None] = contextvars.ContextVar("platform", default=None)
 
 
@@ -37,20 +41,11 @@ def building_for(platform: str) -> Iterator[None]:
         _platform.reset(token)
 
 
-def building() -> str | None:
-    """The platform that programs are traced for, none where that is open. A function of its own that asks `by_platform`
-    must take it as a static argument, or it would be traced for one platform and used for another.
-    """
-    import jax
-
-    return _platform.get() or ("cpu" if jax.default_backend() == "cpu" else None)
-
-
 def by_platform(plain: Callable[..., Any], on_gpu: Callable[..., Any], *arguments: Any) -> Any:
     """`on_gpu(*arguments)` in a program for an NVIDIA GPU, else `plain(*arguments)`, which must work everywhere."""
     import jax
 
-    platform = building()
+    platform = _platform.get() or ("cpu" if jax.default_backend() == "cpu" else None)
     if platform is None:
         return jax.lax.platform_dependent(*arguments, cuda=on_gpu, default=plain)
     return (on_gpu if platform == "gpu" else plain)(*arguments)

@@ -6,7 +6,6 @@ functions are JAX's. Ask for one long row where the last axis of what is wanted 
 possible: vector instructions work along the last axis.
 """
 
-import functools
 import math
 
 import jax
@@ -14,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key, UInt32
 
-from bellief.compiler import building, by_platform
+from bellief.compiler import by_platform
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = np.uint32(0x1BD11BDA)
@@ -36,71 +35,62 @@ def normal(key: Key[Array, ""], shape: tuple[int, ...], dtype: jnp.dtype = jnp.f
     return (np.float32(np.sqrt(2)) * jax.lax.erf_inv(spread)).reshape(shape)
 
 
-def split(key: Key[Array, ""], number: int = 2) -> Key[Array, "number"]:
+def split(key: Key[Array, ""], count: int = 2) -> Key[Array, "count"]:
     """As `jax.random.split`."""
-    if not _is_plain(key, (number,), jnp.float32):
-        return jax.random.split(key, number)
-    return jax.random.wrap_key_data(_parts(key, number, building()))
+    if not _counts(key):
+        return jax.random.split(key, count)
+    data = by_platform(
+        lambda own: _new_keys(own, jax.lax.iota(jnp.uint32, count)),
+        lambda own: jax.random.key_data(jax.random.split(own, count)),
+        key,
+    )
+    return jax.random.wrap_key_data(data)
 
 
-def fold_in(key: Key[Array, ""], data: int | Int[Array, ""]) -> Key[Array, ""]:
+def fold_in(key: Key[Array, ""], number: Int[Array, ""] | int) -> Key[Array, ""]:
     """As `jax.random.fold_in`."""
-    if not _is_plain(key, (), jnp.float32):
-        return jax.random.fold_in(key, data)
-    return jax.random.wrap_key_data(_folded(key, jnp.asarray(data, jnp.uint32), building()))
+    if not _counts(key):
+        return jax.random.fold_in(key, number)
+    data = by_platform(
+        _new_keys,
+        lambda own, one: jax.random.key_data(jax.random.fold_in(own, one)),
+        key,
+        jnp.asarray(number, jnp.uint32),
+    )
+    return jax.random.wrap_key_data(data)
+
+
+def _counts(key) -> bool:
+    """Whether JAX would number draws and keys one by one and hash each number: its default."""
+    return (
+        jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+        and str(jax.random.key_impl(key)) == "threefry2x32"
+        and getattr(jax.config, "jax_threefry_partitionable", False)
+    )
 
 
 def _is_plain(key, shape: tuple[int, ...], dtype) -> bool:
-    """Whether JAX would number the draws one by one and hash each number: its default."""
-    return (
-        jnp.dtype(dtype) == jnp.float32
-        and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
-        and str(jax.random.key_impl(key)) == "threefry2x32"
-        and getattr(jax.config, "jax_threefry_partitionable", False)
-        and math.prod(shape) < 2**32
-    )
+    return jnp.dtype(dtype) == jnp.float32 and _counts(key) and math.prod(shape) < 2**32
+
+
+def _new_keys(key, numbers: UInt32[Array, "*n"]) -> UInt32[Array, "*n 2"]:
+    # Without the barrier a key would be computed anew for every number that is drawn with it.
+    return jax.lax.optimization_barrier(jnp.stack(_written_out(key, numbers), axis=-1))
 
 
 def _between_one_and_two(key, count: int) -> Float[Array, "n"]:
-    bits = _bits(key, count, building())
+    bits = by_platform(
+        lambda own: jnp.bitwise_xor(*_written_out(own, jax.lax.iota(jnp.uint32, count))),
+        lambda own: jax.random.bits(own, (count,), jnp.uint32),
+        key,
+    )
     return jax.lax.bitcast_convert_type((bits >> 9) | np.float32(1).view(np.uint32), jnp.float32)
 
 
-# Functions of their own for the compiler's sake: what was traced once for a size and a platform is not traced again.
-@functools.partial(jax.jit, static_argnums=(1, 2))
-def _bits(key, count: int, platform: str | None) -> UInt32[Array, "n"]:
-    del platform
-
-    def written_out(own):
-        first, second = _hash(own, jax.lax.iota(jnp.uint32, count))
-        return first ^ second
-
-    return by_platform(written_out, lambda own: jax.random.bits(own, (count,), jnp.uint32), key)
-
-
-@functools.partial(jax.jit, static_argnums=(1, 2))
-def _parts(key, number: int, platform: str | None) -> UInt32[Array, "number 2"]:
-    del platform
-    return by_platform(
-        lambda own: jnp.stack(_hash(own, jax.lax.iota(jnp.uint32, number)), axis=-1),
-        lambda own: jax.random.key_data(jax.random.split(own, number)),
-        key,
-    )
-
-
-@functools.partial(jax.jit, static_argnums=2)
-def _folded(key, data: UInt32[Array, ""], platform: str | None) -> UInt32[Array, "2"]:
-    del platform
-    return by_platform(
-        lambda own, number: jnp.stack(_hash(own, number)),
-        lambda own, number: jax.random.key_data(jax.random.fold_in(own, number)),
-        key,
-        data,
-    )
-
-
-def _hash(key, numbers: UInt32[Array, "*n"]) -> tuple[UInt32[Array, "*n"], UInt32[Array, "*n"]]:
-    """Threefry with 20 rounds (Salmon and others 2011) of each number: two words."""
+def _written_out(key, numbers: UInt32[Array, "*n"]) -> tuple[UInt32[Array, "*n"], UInt32[Array, "*n"]]:
+    """Threefry with 20 rounds (Salmon and others 2011) of each number: two words, which are a new key, or together a
+    draw.
+    """
     data = jax.random.key_data(key)
     words = (data[0], data[1], data[0] ^ data[1] ^ _PARITY)
     second = numbers + words[1]

@@ -158,6 +158,16 @@ def test_sigma_is_doubled_as_little_as_possible():
     np.testing.assert_allclose(weight, np.tile([[1 / (1 + odds)], [odds / (1 + odds)]], 5), rtol=1e-3)
 
 
+def test_sums_beyond_single_precision_need_no_second_draw():
+    # exp(-15^2 / 2) is a fine double and nothing that float32 should be summing.
+    values, weight, progress, diagnostics = draw(jax.random.key(0), ONE, far_away([15.0, 15.1]))
+    assert (int(diagnostics.resamples), int(diagnostics.doublings)) == (0, 0)
+    assert float(progress.sigma) == 1.0
+    np.testing.assert_array_equal(values, np.zeros((1, 1)))
+    odds = np.exp(-(15.1**2 - 15.0**2) / 2)
+    np.testing.assert_allclose(weight[:, 0], [1 / (1 + odds), odds / (1 + odds)], rtol=1e-4)
+
+
 def test_sigma_is_kept_for_later_steps(oracle):
     _, weight, progress, _ = draw(jax.random.key(0), ONE, far_away([1000.0, 1010.0]))
     mdps = single(oracle.random_mdp(0, 1, 1, count=2))

@@ -69,7 +69,7 @@ def induce(
     mdps: TabularMDP,
     start: method1.Progress,
     luck: Float[Array, "2 H K*S"],
-    lots: Float[Array, "H S A"],
+    lots: Float[Array, "H S*A"],
     interpret: bool = False,
 ) -> Outcome:
     """The whole induction with the `mean` rule. `luck` holds the random numbers of first and second draws."""
@@ -107,7 +107,7 @@ def induce(
         start.belief.factor,
         start.sigma,
         pad(luck.reshape(2, sizes.horizon, sizes.samples, states).swapaxes(2, 3), all_samples),
-        lots,
+        lots.reshape(sizes.horizon, states, sizes.actions),
     )
     actions, mean, sd, *diagnostics = found
     return Outcome(actions, mean, sd, method1.Diagnostics(*diagnostics))

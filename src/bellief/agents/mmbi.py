@@ -26,10 +26,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
+from bellief import draws
 from bellief.agents import rules
 from bellief.beliefs import tabular
-from bellief.draws import split
 from bellief.errors import UserError
+from bellief.mdp import bellman
 from bellief.types import Spaces, Transition
 
 # Acting looks something up and learning counts: runs step faster one after the other than side by side.
@@ -75,22 +76,26 @@ def init(key: Key[Array, ""], config: Config, spaces: Spaces) -> State:
 
 def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> tuple[State, Info]:
     """Q_j = R_j + discount P_j V_j; a(s) maximises the mean of Q_j over j; V_j(s) = Q_j(s, a(s))."""
-    mdp_key, tie_key = split(key)
+    mdp_key, tie_key = draws.split(key)
 
     def draw(one):
         return tabular.sample(one, config.prior, state.belief, config.discount, support=spaces.support)
 
-    mdps = jax.vmap(draw)(split(mdp_key, config.mdps))
+    mdps = jax.vmap(draw)(draws.split(mdp_key, config.mdps))
 
-    def step(values, lots):
-        q_values = mdps.reward + config.discount * jnp.einsum("jsat,jt->jsa", mdps.transition, values)
-        actions = rules.argmax_with(lots, jnp.mean(q_values, axis=0))
-        return q_values[:, jnp.arange(spaces.states), actions], actions
+    nothing, action_values, axis = bellman.several_action_values(mdps, config.discount)
+    states = jnp.arange(spaces.states)
 
-    first = jnp.zeros((config.mdps, spaces.states), mdps.reward.dtype)
-    lots = rules.lots(split(tie_key, config.horizon), mdps.reward.shape[1:], first.dtype)
-    values, actions = jax.lax.scan(step, first, lots)
-    return State(state.belief, actions[-1]), Info(jnp.mean(values, axis=0), jnp.std(values, axis=0))
+    def step(carry, lots):
+        values, _ = carry
+        q_values = action_values(values)
+        actions = rules.argmax_with(lots, jnp.sum(q_values, axis=axis) / config.mdps)
+        return (q_values[states, actions] if axis == -1 else q_values[:, states, actions], actions), None
+
+    lots = rules.lots(draws.split(tie_key, config.horizon), mdps.reward.shape[1:], mdps.reward.dtype)
+    (values, actions), _ = jax.lax.scan(step, (nothing, jnp.zeros(spaces.states, jnp.int32)), lots)
+    values = jax.lax.slice_in_dim(values, 0, config.mdps, axis=axis)
+    return State(state.belief, actions), Info(jnp.mean(values, axis=axis), jnp.std(values, axis=axis))
 
 
 def act(key: Key[Array, ""], config: Config, state: State, observation: Int[Array, ""]) -> Int[Array, ""]:

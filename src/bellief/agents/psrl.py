@@ -24,9 +24,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
+from bellief import draws
 from bellief.agents import rules
 from bellief.beliefs import tabular
-from bellief.draws import split
 from bellief.errors import UserError
 from bellief.mdp import bellman
 from bellief.types import Spaces, Transition
@@ -75,7 +75,7 @@ def init(key: Key[Array, ""], config: Config, spaces: Spaces) -> State:
 
 def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> tuple[State, Info]:
     """Draw an MDP, solve it, keep its greedy actions."""
-    mdp_key, tie_key = split(key)
+    mdp_key, tie_key = draws.split(key)
     mdp = tabular.sample(mdp_key, config.prior, state.belief, config.discount, support=spaces.support)
     span = tabular.reward_span(config.prior, state.belief, spaces) / (1 - config.discount)
     solution = bellman.modified_policy_iteration(mdp, state.values, config.tolerance * span)

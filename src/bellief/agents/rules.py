@@ -4,6 +4,8 @@ The paper acts on the mean. The spread that inferential induction computes can a
 `optimistic`) or to stay safe (`cautious`).
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
@@ -49,12 +51,14 @@ def argmax(key: Key[Array, ""], scores: Float[Array, "S A"]) -> Int[Array, "S"]:
     return argmax_with(draw_uniform(key, scores.shape, scores.dtype), scores)
 
 
-def lots(keys: Key[Array, "H"], shape: tuple[int, ...], dtype: jnp.dtype) -> Float[Array, "H S A"]:
-    """The random numbers of one `argmax` for each key, all at once."""
-    return jax.vmap(lambda key: draw_uniform(key, shape, dtype))(keys)
+def lots(keys: Key[Array, "H"], shape: tuple[int, ...], dtype: jnp.dtype) -> Float[Array, "H S*A"]:
+    """The random numbers of one `argmax` for each key, all at once; each row gets its shape where it is used, because
+    vector instructions work along the last axis.
+    """
+    return jax.vmap(lambda key: draw_uniform(key, (math.prod(shape),), dtype))(keys)
 
 
-def argmax_with(lots: Float[Array, "S A"], scores: Float[Array, "S A"]) -> Int[Array, "S"]:
+def argmax_with(lots: Float[Array, "S*A"], scores: Float[Array, "S A"]) -> Int[Array, "S"]:
     """Best action of each state; of several the one with the largest lot."""
     best = scores == jnp.max(scores, axis=-1, keepdims=True)
-    return jnp.argmax(jnp.where(best, lots, -1), axis=-1)
+    return jnp.argmax(jnp.where(best, lots.reshape(scores.shape), -1), axis=-1)

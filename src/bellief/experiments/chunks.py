@@ -63,10 +63,11 @@ def run_chunks(
 
 def by_run(frames: list[pd.DataFrame], width: int, runs: int) -> pd.DataFrame:
     """The chunks' rows in one frame, their lanes turned into numbers of runs, without the runs that only padded."""
-    numbered = [frame.assign(run=frame["lane"] + width * chunk) for chunk, frame in enumerate(frames)]
-    whole = pd.concat(numbered, ignore_index=True).drop(columns="lane")
-    whole.insert(0, "run", whole.pop("run"))
-    return whole[whole["run"] < runs].reset_index(drop=True)
+    numbers = np.concatenate([frame["lane"].to_numpy() + width * chunk for chunk, frame in enumerate(frames)])
+    whole = pd.concat(frames, ignore_index=True).drop(columns="lane")
+    whole.insert(0, "run", numbers)
+    padded = numbers >= runs
+    return whole[~padded].reset_index(drop=True) if padded.any() else whole
 
 
 def workers(chunks: int, places: Places) -> int:

@@ -127,6 +127,6 @@ def _per_run(info: Any) -> dict[str, np.ndarray]:
     """One number per run; fields with a value per state are averaged over states."""
     columns = {}
     for name, value in info._asdict().items():
-        array = np.asarray(value, dtype=np.float64)
-        columns[name] = array.reshape(len(array), -1).mean(-1)
+        array = np.asarray(value, dtype=np.float64).reshape(len(value), -1)
+        columns[name] = array.sum(-1) / array.shape[1]
     return columns

@@ -142,14 +142,21 @@ def drive_together(
         ends[:count], asked[:count] = events[now], planned[now]
         runs, told = course(np.int32(done), ends, asked, np.int32(count), runs)
         added, seen, info = told
+        seen, info = _by_event(seen, count), _by_event(info, count)
         for row, event in enumerate(events[now]):
             # A segment at a time, added up here in float64.
             host = {name: sums + np.asarray(added[name][:, row], dtype=sums.dtype) for name, sums in host.items()}
             if event in readings:
-                yield from read(event, jax.tree.map(lambda rows, row=row: rows[:, row], seen), host)
+                yield from read(event, seen[row], host)
             if asked[row]:
-                yield Plan(event + 1, jax.tree.map(lambda rows, row=row: rows[:, row], info))
+                yield Plan(event + 1, info[row])
         place, done = place + count, events[now][-1]
         yield Snapshot(done, runs, host)
         count = 2 * count if time.perf_counter() - began < PATIENCE / 2 else max(1, count // 2)
     yield runs
+
+
+def _by_event(tree: Any, count: int) -> list[Any]:
+    """One tree for each of the first `count` places along the second axis of all leaves."""
+    leaves, structure = jax.tree.flatten(tree)
+    return [jax.tree.unflatten(structure, [leaf[:, place] for leaf in leaves]) for place in range(count)]

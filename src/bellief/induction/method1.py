@@ -31,6 +31,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from bellief.draws import fold_in
 from bellief.errors import UserError
 from bellief.induction import weights
 from bellief.mdp import utilities
@@ -114,7 +115,7 @@ def luck(
     costs several times more, in small operations.
     """
     module = BELIEFS[settings.values]
-    return jax.vmap(lambda key: module.luck(jax.random.fold_in(key, attempt), progress.belief, settings.samples))(keys)
+    return jax.vmap(lambda key: module.luck(fold_in(key, attempt), progress.belief, settings.samples))(keys)
 
 
 def draw(
@@ -126,31 +127,27 @@ def draw(
     """
     module = BELIEFS[settings.values]
 
-    def attempt(values, sigma):
-        likelihood = weights.log_likelihood(values, progress.utilities, sigma, settings.likelihood)
-        likelihood = jnp.where(progress.informed, likelihood, 0)
-        return values, weights.normalise(likelihood), weights.is_unstable(likelihood)
-
     def unstable(carry):
         number, _, _, _, is_unstable = carry
         return is_unstable & (number <= settings.max_doublings)
 
     def again(carry):
-        number, sigma, *_ = carry
-        sigma = jnp.where(number >= 1, 2 * sigma, sigma)
-        # A doubling keeps the values of the second draw; only sigma differs from there on.
-        values = module.sample(jax.random.fold_in(key, 1), progress.belief, settings.samples)
-        return number + 1, sigma, *attempt(values, sigma)
+        """Attempt 0 is the first draw by logarithms, 1 the second draw; a doubling keeps the second draw's values."""
+        number, sigma = carry[0] + 1, carry[1]
+        sigma = jnp.where(number >= 2, 2 * sigma, sigma)
+        # What does not change in a loop XLA computes before it, needed or not; so the key depends on the number.
+        values = module.sample(fold_in(key, jnp.minimum(number, 1)), progress.belief, settings.samples)
+        likelihood = weights.log_likelihood(values, progress.utilities, sigma, settings.likelihood)
+        return number, sigma, values, weights.normalise(likelihood), weights.is_unstable(likelihood)
 
-    first = (
-        jnp.array(0, jnp.int32),
-        progress.sigma,
-        *attempt(module.sample_with(luck, progress.belief), progress.sigma),
-    )
+    values = module.sample_with(luck, progress.belief)
+    weight, trusted = weights.plain(values, progress.utilities, progress.sigma, settings.likelihood)
+    weight = jnp.where(progress.informed, weight, 1 / weight.shape[0])
+    first = (jnp.array(-1, jnp.int32), progress.sigma, values, weight, progress.informed & ~trusted)
     number, sigma, values, weight, _ = jax.lax.while_loop(unstable, again, first)
     diagnostics = Diagnostics(
         effective_sample_size=jnp.mean(weights.effective_sample_size(weight)),
-        resamples=jnp.minimum(number, 1),
+        resamples=jnp.clip(number, 0, 1),
         doublings=jnp.maximum(number - 1, 0),
     )
     return values, weight, progress._replace(sigma=sigma), diagnostics
