@@ -53,3 +53,11 @@ def test_a_longer_list_begins_with_the_shorter_one(oracle, draw, values, monkeyp
     assert long.shape == (5, STATES)
     np.testing.assert_allclose(long[:3], short, rtol=1e-5)
     assert len(np.unique(np.asarray(long))) == 15
+
+
+def test_batches_are_equal_and_nothing_is_left_over(monkeypatch):
+    monkeypatch.setattr(monte_carlo, "BATCH_BYTES", 40)
+    for count in (1, 3, 4, 10, 11):
+        program = jax.make_jaxpr(lambda count=count: monte_carlo.in_batches(lambda index: 2 * index, count, 10))()
+        assert str(program).count(" scan[") <= 1
+        np.testing.assert_array_equal(monte_carlo.in_batches(lambda index: 2 * index, count, 10), 2 * np.arange(count))

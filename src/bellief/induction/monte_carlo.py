@@ -38,5 +38,13 @@ def values(
         return bellman.evaluate_exact(mdp, policy) if horizon is None else bellman.evaluate_finite(mdp, policy, horizon)
 
     states, actions = policy.shape
-    batch = max(1, min(count, BATCH_BYTES // (8 * states * states * actions)))
-    return jax.lax.map(one_mdp, jax.numpy.arange(count), batch_size=batch)
+    return in_batches(one_mdp, count, 8 * states * states * actions)
+
+
+def in_batches(function: Callable[[Array], Array], count: int, size: int) -> Array:
+    """`function` of 0, ..., count - 1, side by side as far as memory allows, where one needs `size` bytes."""
+    batches = -(-count // max(1, min(count, BATCH_BYTES // size)))
+    # Equal batches and a few numbers too many: a remainder would be computed beside the batches, and two solvers of
+    # equations that share two threads have waited for each other for ever.
+    each = -(-count // batches)
+    return jax.lax.map(function, jax.numpy.arange(batches * each), batch_size=each)[:count]

@@ -150,5 +150,4 @@ def _draw(key, policy, *, draws, belief, discount, prior, support):
             rewards = jnp.broadcast_to(mean[..., None], rows.shape)
         return return_variance(rows, rewards, noise, policy, discount)
 
-    batch = max(1, min(draws, monte_carlo.BATCH_BYTES // (8 * belief.counts.size)))
-    return jax.lax.map(one, jnp.arange(draws), batch_size=batch)
+    return monte_carlo.in_batches(one, draws, 8 * belief.counts.size)
