@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import os
 import threading
 from collections.abc import Callable, Generator
 from concurrent.futures import FIRST_EXCEPTION, CancelledError, ThreadPoolExecutor, wait
@@ -15,6 +14,7 @@ import pandas as pd
 from bellief.experiments import devices, loop
 from bellief.experiments.collect import Collector
 from bellief.experiments.devices import Places
+from bellief.processors import cores
 
 
 def chunk_keys(seed: int, environment: str, agent: str, numbers: range) -> loop.RunKeys:
@@ -72,8 +72,7 @@ def by_run(frames: list[pd.DataFrame], width: int, runs: int) -> pd.DataFrame:
 
 def workers(chunks: int, places: Places) -> int:
     """Chunks side by side: as many as there are processors; with a GPU two, so that one steps while another plans."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    most = available // places.step.size if places.plan.devices.flat[0].platform == "cpu" else 2
+    most = cores() // places.step.size if places.plan.devices.flat[0].platform == "cpu" else 2
     return max(1, min(chunks, most))
 
 

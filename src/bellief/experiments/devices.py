@@ -6,7 +6,6 @@ Runs are split over all devices of a kind, as far as their number divides.
 """
 
 import contextlib
-import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from bellief.compiler import building_for
 from bellief.errors import UserError
+from bellief.processors import cores
 
 DEVICES = ("auto", "cpu", "gpu")
 RUNS = "runs"
@@ -116,11 +116,6 @@ def group_count(width: int, large: bool) -> int:
     """Groups of runs that step at once on the host, each in a thread of its own, where plans are made elsewhere."""
     most = min(MOST_LARGE_GROUPS if large else MOST_GROUPS, cores())
     return max(number for number in range(1, most + 1) if width % number == 0)
-
-
-def cores() -> int:
-    """Processor cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def split_groups(tree: Any, count: int) -> list[Any]:

@@ -36,6 +36,7 @@ from bellief.experiments.drive import (
     unbiased,
 )
 from bellief.experiments.tables import Tables, make_tables, step_environment
+from bellief.processors import cores
 from bellief.types import Spaces
 
 # Batched linear algebra rounds differently at different batch widths; one width for all makes runs reproducible.
@@ -351,7 +352,7 @@ def _drive_away(
     if resume is not None:
         resume = resume._replace(runs=split(resume.runs))
     drives = (begin_groups, advance, plan, read_groups, plan_steps, reading_steps, resume)
-    with ThreadPoolExecutor(min(count, devices.cores())) as pool:
+    with ThreadPoolExecutor(min(count, cores())) as pool:
         yield from drive(*drives, whole=devices.join_groups, pause=SNAPSHOT_PAUSE)
 
 

@@ -1,4 +1,4 @@
-"""An environment's outcome table on the device, and one step in it."""
+"""An environment's outcome table as the stepper needs it, and one step in it."""
 
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from bellief.types import Transition
 
 
 class Tables(NamedTuple):
-    """An outcome table as the stepper needs it: cumulative probabilities, on the device."""
+    """An outcome table with cumulative probabilities."""
 
     cumulative: Float[Array, "S A O"]
     next_state: Int[Array, "S A O"]

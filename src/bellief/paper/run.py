@@ -115,7 +115,7 @@ def computations_beside(request: Request, engine: str, workers: int | None) -> I
     """Let a process of its own work at what is no sweep while sweeps are computed. Whatever becomes of it,
     `run_computations` afterwards makes what is not there yet.
     """
-    from bellief.sweeps.machine import cores
+    from bellief.processors import cores
 
     missing = [name for name in computations_of(request.items) if not Folder(request.folder).computation(name).exists()]
     alone = engine != "local" or min(workers or cores(), cores()) == 1 or not _processors_only()

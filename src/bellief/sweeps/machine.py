@@ -9,6 +9,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from bellief.processors import cores
+
 PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "pyarrow", "gymnasium")
 
 # One thread for each computation: sums are then taken in one order, however many cores a machine has, and workers side
@@ -67,11 +69,6 @@ def fingerprint() -> dict[str, Any]:
         "optimisations": not jax.config.read("jax_disable_most_optimizations"),
         "x64": bool(jax.config.read("jax_enable_x64")),
     }
-
-
-def cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _processor() -> str:

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 from bellief.errors import UserError
+from bellief.processors import cores
 from bellief.sweeps.calibrate import Costs
 from bellief.sweeps.cells import Setup, expand, plan_steps
 from bellief.sweeps.engines import settings_of
 from bellief.sweeps.engines.local import Local
 from bellief.sweeps.ledger import Ledger
-from bellief.sweeps.machine import cores
 from bellief.sweeps.spec import Spec
 from bellief.sweeps.store import Store
 

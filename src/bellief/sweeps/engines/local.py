@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from bellief.errors import UserError
+from bellief.processors import cores
 from bellief.sweeps.cells import Cell
 from bellief.sweeps.engines import PROGRAMS, RETRIES, STOPPING, Event, Job, settings_of
-from bellief.sweeps.machine import cores, worker_environment
+from bellief.sweeps.machine import worker_environment
 
 # Seconds for a worker to import JAX and say hello, and to end when asked to.
 PATIENCE, FAREWELL = 300, 10

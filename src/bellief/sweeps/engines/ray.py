@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from bellief.errors import UserError
+from bellief.processors import cores
 from bellief.sweeps.cells import Cell
 from bellief.sweeps.engines import RETRIES, STOPPING, Event, Job, settings_of
-from bellief.sweeps.machine import cores, software, worker_environment
+from bellief.sweeps.machine import software, worker_environment
 from bellief.sweeps.store import Store
 
 # Tasks waiting for a core, for each core of the cluster: enough to keep it busy, few enough to keep memory flat.

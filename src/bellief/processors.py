@@ -1,0 +1,8 @@
+"""The processor cores of this machine. Imports nothing, so that it can be asked before JAX starts."""
+
+import os
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
