@@ -7,6 +7,8 @@
 >>> draw = lambda key: chain._replace(reward=chain.reward + jax.random.normal(key))
 >>> monte_carlo.values(jax.random.key(0), 3, draw, np.full((5, 2), 0.5, np.float32)).shape
 (3, 5)
+>>> monte_carlo.in_batches(lambda number: number**2, count=4, size=8)
+Array([0, 1, 4, 9], dtype=int32)
 """
 
 from collections.abc import Callable
