@@ -7,8 +7,8 @@ turn, so that whatever else the machine is doing meets all of them. Peers are in
     python benchmarks/run.py --only "psrl 100000"    # one workload; may be repeated
     python benchmarks/run.py --no-peers --repeats 3  # ours alone
 
-Writes docs/results/speed.json and docs/images/speed.png and adds a line to benchmarks/history.jsonl, which
-`python benchmarks/history.py` reads for regressions.
+Writes docs/results/speed.json and docs/images/speed.png. A run of everything adds a line to benchmarks/history.jsonl,
+which `python benchmarks/history.py` reads for regressions.
 """
 
 import argparse
@@ -26,6 +26,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SERVE = ROOT / "benchmarks" / "speed" / "serve.py"
 PEERS = ROOT / ".venv-bench"
 HISTORY = ROOT / "benchmarks" / "history.jsonl"
+RESULTS = ROOT / "docs" / "results" / "speed.json"
+PICTURE = ROOT / "docs" / "images" / "speed.png"
 WORKLOADS = [
     ("psrl", 100_000),
     ("mmbi", 100_000),
@@ -150,17 +152,14 @@ def about() -> dict:
     }
 
 
-def finish(results: dict[str, dict[str, list[float]]], out: Path) -> None:
-    """The line of the history, and the picture."""
+def remember(results: dict[str, dict[str, list[float]]]) -> None:
+    """The line of the history."""
     medians = {
         title: {name: float(f"{statistics.median(found):.4g}") for name, found in times.items()}
         for title, times in results.items()
     }
     with HISTORY.open("a") as lines:
         lines.write(json.dumps({**about(), "median_seconds": medians}) + "\n")
-    from speed.picture import draw
-
-    draw(results, out.parent.parent / "images" / "speed.png")
 
 
 def main() -> None:
@@ -171,7 +170,7 @@ def main() -> None:
     parser.add_argument("--no-peers", action="store_true", help="ours alone")
     parser.add_argument("--no-demo", action="store_true", help="leave the demonstration out")
     parser.add_argument("--peers-python", type=Path, help="an interpreter that has the peers already")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results" / "speed.json")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="a file; the picture then lies beside it")
     options = parser.parse_args()
     chosen = [one for one in WORKLOADS if not options.only or f"{one[0]} {one[1]}" in options.only]
     if options.only and not chosen:
@@ -197,7 +196,11 @@ def main() -> None:
         side.close()
     if not options.only and not options.no_demo:
         keep("demo", measure_demo())
-    finish(results, options.out)
+    if options.out == RESULTS and not options.only:
+        remember(results)
+    from speed.picture import draw
+
+    draw(results, PICTURE if options.out == RESULTS else options.out.with_suffix(".png"))
 
 
 if __name__ == "__main__":

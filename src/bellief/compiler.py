@@ -17,6 +17,10 @@ SMALL_LOOP = "xla_cpu_small_while_loop_byte_threshold=65536"
 # which for short rows takes longer than all the rest.
 VECTOR = 8
 
+# By default a processor's program is arranged so that its operations may run side by side. Where they are tiny, handing
+# them from thread to thread takes longer than they do; arranged to save memory, nearly all wait for one another.
+IN_ORDER = {"xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"}
+
 _platform: contextvars.ContextVar[str | None] = contextvars.ContextVar("platform", default=None)
 
 
@@ -49,6 +53,18 @@ def by_platform(plain: Callable[..., Any], on_gpu: Callable[..., Any], *argument
     if platform is None:
         return jax.lax.platform_dependent(*arguments, cuda=on_gpu, default=plain)
     return (on_gpu if platform == "gpu" else plain)(*arguments)
+
+
+@functools.cache
+def can_order() -> bool:
+    """Whether this XLA has the option of `IN_ORDER`."""
+    import jax
+
+    try:
+        jax.jit(lambda: 0, compiler_options=IN_ORDER)()
+    except jax.errors.JaxRuntimeError:
+        return False
+    return True
 
 
 def with_kernel(plain: Callable[..., Any], kernel: Callable[..., Any], *arguments: Any) -> Any:

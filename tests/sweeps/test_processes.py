@@ -6,12 +6,14 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from bellief.sweeps.engines import local
+from bellief.sweeps.machine import worker_environment
 from bellief.sweeps.spec import build_spec
 from bellief.sweeps.sweep import run_sweep
 from sweeps.conftest import TINY, contents
@@ -258,3 +260,19 @@ def test_a_cell_lost_while_the_others_are_idle(tmp_path):
     spec = build_spec(TINY | {"steps": 4000, "agents": ["q-learning", "psrl"], "runs": 10}, "test")
     assert run_sweep(spec, tmp_path / "a", engine=lambda: engine, listen=listen).finished == 2
     assert len(begun) == 3
+
+
+COUNT_THREADS = """
+import pathlib, jax
+jax.block_until_ready(jax.jit(lambda x: x @ x)(jax.numpy.ones((99, 99))))
+names = [path.read_text().strip() for path in pathlib.Path("/proc/self/task").glob("*/comm")]
+print(names.count("tf_XLAEigen"))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="tells threads by Linux's list of them")
+def test_a_worker_computes_with_one_thread(monkeypatch):
+    monkeypatch.delenv("PJRT_NPROC", raising=False)
+    program = [sys.executable, "-c", COUNT_THREADS]
+    told = subprocess.run(program, env=os.environ | worker_environment(), capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "1"

@@ -61,13 +61,12 @@ def run_chunks(
             raise
 
 
-def by_run(frames: list[pd.DataFrame], width: int, runs: int) -> pd.DataFrame:
-    """The chunks' rows in one frame, their lanes turned into numbers of runs, without the runs that only padded."""
-    numbers = np.concatenate([frame["lane"].to_numpy() + width * chunk for chunk, frame in enumerate(frames)])
-    whole = pd.concat(frames, ignore_index=True).drop(columns="lane")
-    whole.insert(0, "run", numbers)
-    padded = numbers >= runs
-    return whole[~padded].reset_index(drop=True) if padded.any() else whole
+def by_run(chunks: list[dict[str, np.ndarray]], width: int, runs: int) -> pd.DataFrame:
+    """The chunks' columns in one frame, their lanes turned into numbers of runs, without the runs that only padded."""
+    numbers = np.concatenate([columns["lane"] + width * place for place, columns in enumerate(chunks)])
+    real = numbers < runs
+    others = {name: np.concatenate([columns[name] for columns in chunks]) for name in chunks[0] if name != "lane"}
+    return pd.DataFrame({"run": numbers[real]} | {name: column[real] for name, column in others.items()})
 
 
 def workers(chunks: int, places: Places) -> int:

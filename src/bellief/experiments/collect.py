@@ -8,7 +8,6 @@ from typing import Any
 
 import jax
 import numpy as np
-import pandas as pd
 
 from bellief.experiments.loop import Plan, Reading, Run, Snapshot, Survival
 from bellief.experiments.stepped import Episode
@@ -64,19 +63,22 @@ class Collector:
         assert self.last is not None
         return np.asarray(_policies(module, config, self.last.agent), dtype=np.float64)
 
-    def plan_frame(self) -> pd.DataFrame:
+    def plan_columns(self) -> dict[str, np.ndarray]:
         """One row per kept plan and run: lane, step, and what the agent reported."""
         if not self.plans:
-            return pd.DataFrame({"lane": [], "step": []}, dtype=int)
-        # One frame from whole columns: a frame for each plan would take longer than the plans themselves.
-        lanes = [np.arange(len(next(iter(columns.values()), ()))) for _, columns in self.plans]
-        steps = [np.full(len(lane), step) for lane, (step, _) in zip(lanes, self.plans, strict=True)]
+            return {"lane": np.zeros(0, int), "step": np.zeros(0, int)}
+        lanes = [len(next(iter(columns.values()), ())) for _, columns in self.plans]
         told = {name: np.concatenate([columns[name] for _, columns in self.plans]) for name in self.plans[0][1]}
-        return pd.DataFrame({"lane": np.concatenate(lanes), "step": np.concatenate(steps), **told})
+        lane = np.concatenate([np.arange(count) for count in lanes])
+        return {"lane": lane, "step": np.repeat([step for step, _ in self.plans], lanes), **told}
 
-    def episode_frame(self) -> pd.DataFrame:
+    def episode_columns(self) -> dict[str, np.ndarray]:
         """One row per finished episode, by lane."""
-        return pd.DataFrame(self.episodes, columns=Episode._fields)
+        kinds = {"reward": np.float64, "terminated": bool}
+        return {
+            name: np.array([episode[place] for episode in self.episodes], dtype=kinds.get(name, np.int64))
+            for place, name in enumerate(Episode._fields)
+        }
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything as named arrays."""
@@ -91,10 +93,7 @@ class Collector:
             arrays[f"plan.info.{name}"] = np.stack([columns[name] for _, columns in self.plans])
         for name in Survival._fields if self.survival else ():
             arrays[f"survival.{name}"] = np.array([getattr(one, name) for one in self.survival])
-        for place, name in enumerate(Episode._fields):
-            kind = {"reward": np.float64, "terminated": bool}.get(name, np.int64)
-            arrays[f"episode.{name}"] = np.array([episode[place] for episode in self.episodes], dtype=kind)
-        return arrays
+        return arrays | {f"episode.{name}": column for name, column in self.episode_columns().items()}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> "Collector":

@@ -20,6 +20,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int, Key
 
+from bellief import compiler
 from bellief.draws import fold_in
 from bellief.draws import uniform as draw_uniform
 from bellief.experiments import devices, parcels
@@ -203,8 +204,7 @@ def _advance(
     return devices.split_runs(several, mesh)(keys, runs)
 
 
-@functools.partial(jax.jit, static_argnames=("agent", "config", "spaces", "mesh"), donate_argnames=("runs",))
-def _course(
+def _course_of(
     keys,
     tables: Tables,
     first,
@@ -255,6 +255,13 @@ def _course(
     return devices.split_runs(several, mesh)(keys, runs)
 
 
+_compiled = functools.partial(
+    jax.jit, static_argnames=("agent", "config", "spaces", "mesh"), donate_argnames=("runs",)
+)
+_course = _compiled(_course_of)
+_course_alone = _compiled(_course_of, compiler_options=compiler.IN_ORDER)
+
+
 def run_chunk(
     keys: RunKeys,
     tables: Tables,
@@ -290,9 +297,10 @@ def run_chunk(
         yield Reading(step, host["total"], unbiased(recent, rate, step))
 
     if places.plan == places.step:
+        program = _course_alone if len(keys.agent) == 1 and compiler.can_order() else _course
 
         def course(first, ends, plans, count, runs):
-            runs, told = _course(keys, tables, first, ends, plans, count, rate, runs, mesh=places.step, **static)
+            runs, told = program(keys, tables, first, ends, plans, count, rate, runs, mesh=places.step, **static)
             added, recent, info = jax.device_get(told)
             return runs, ({"total": _exact(*added)}, recent, info)
 

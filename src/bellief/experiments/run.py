@@ -121,8 +121,8 @@ def run(
         smoothed=np.concatenate([one.smoothed() for one in gathered])[:runs],
         policies=policies,
         gain=np.array([world.gain(policy) for policy in policies]),
-        episodes=by_run([one.episode_frame() for one in gathered], width, runs) if world.real else None,
-        info=by_run([one.plan_frame() for one in gathered], width, runs),
+        episodes=by_run([one.episode_columns() for one in gathered], width, runs) if world.real else None,
+        info=by_run([one.plan_columns() for one in gathered], width, runs),
         updates=len(plans),
         seconds=time.perf_counter() - began,
     )

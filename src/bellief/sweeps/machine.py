@@ -13,17 +13,14 @@ from bellief.processors import cores
 
 PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "pyarrow", "gymnasium")
 
-# One thread for each computation: sums are then taken in one order, however many cores a machine has, and workers side
-# by side do not fight for cores.
-ONE_THREAD = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+# One thread for each computation, JAX's own and those of OpenBLAS, through which its linear algebra goes: sums are then
+# taken in one order, however many cores a machine has, and workers side by side do not fight for cores.
+ONE_THREAD = {"PJRT_NPROC": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 def worker_environment() -> dict[str, str]:
-    """Variables of a process that computes cells."""
-    given = os.environ.get("XLA_FLAGS", "")
-    flags = given if ONE_THREAD in given else f"{given} {ONE_THREAD}".strip()
-    # Linear algebra goes through OpenBLAS, whose further threads wait for work by turning in circles.
-    return {"XLA_FLAGS": flags, "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1")}
+    """Variables of a process that computes cells; what is set already stays."""
+    return {name: os.environ.get(name, value) for name, value in ONE_THREAD.items()}
 
 
 @functools.cache
@@ -66,6 +63,7 @@ def fingerprint() -> dict[str, Any]:
         "machine": platform.machine(),
         "processor": _processor(),
         "xla_flags": os.environ.get("XLA_FLAGS", ""),
+        "threads": os.environ.get("PJRT_NPROC") or str(cores()),
         "optimisations": not jax.config.read("jax_disable_most_optimizations"),
         "x64": bool(jax.config.read("jax_enable_x64")),
     }

@@ -107,15 +107,14 @@ class Chunk:
         columns = {
             tables.CURVES: tables.curves(first, np.asarray(self.readings), curves),
             tables.RUNS: runs,
-            tables.PLANS: _by_run(gathered.plan_frame(), first),
+            tables.PLANS: _by_run(gathered.plan_columns(), first),
         }
         if self.world.real:
-            columns[tables.EPISODES] = _by_run(gathered.episode_frame(), first)
+            columns[tables.EPISODES] = _by_run(gathered.episode_columns(), first)
         return {name: tables.to_parquet(table) for name, table in columns.items()}
 
 
-def _by_run(frame: Any, first: int) -> dict[str, np.ndarray]:
-    columns = {name: frame[name].to_numpy() for name in frame.columns}
+def _by_run(columns: dict[str, np.ndarray], first: int) -> dict[str, np.ndarray]:
     return {"run": (columns.pop("lane") + first).astype(np.int32), **columns}
 
 
