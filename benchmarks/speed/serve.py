@@ -1,7 +1,7 @@
 """Serves one side of the benchmarks: `python serve.py ours` or `python serve.py peers`, in that environment.
 
-Orders come as lines of JSON, {"workload", "size", "name", "seed"}; the answer is the seconds a call takes. Without a name
-the answer is the list of names. The first call of a contestant is not timed: it compiles.
+Orders come as lines of JSON, {"workload", "size", "name", "seed"}; the answer is the seconds a call takes. Without a
+name the answer is the list of names. The first call of a contestant is not timed: it compiles.
 """
 
 import functools

@@ -20,7 +20,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Float, Int, Key
 
-from bellief import compiler
+from bellief.compiler import IN_ORDER, can_order
 from bellief.draws import fold_in
 from bellief.draws import uniform as draw_uniform
 from bellief.experiments import devices, parcels
@@ -255,11 +255,9 @@ def _course_of(
     return devices.split_runs(several, mesh)(keys, runs)
 
 
-_compiled = functools.partial(
-    jax.jit, static_argnames=("agent", "config", "spaces", "mesh"), donate_argnames=("runs",)
-)
+_compiled = functools.partial(jax.jit, static_argnames=("agent", "config", "spaces", "mesh"), donate_argnames=("runs",))
 _course = _compiled(_course_of)
-_course_alone = _compiled(_course_of, compiler_options=compiler.IN_ORDER)
+_course_alone = _compiled(_course_of, compiler_options=IN_ORDER)
 
 
 def run_chunk(
@@ -297,7 +295,7 @@ def run_chunk(
         yield Reading(step, host["total"], unbiased(recent, rate, step))
 
     if places.plan == places.step:
-        program = _course_alone if len(keys.agent) == 1 and compiler.can_order() else _course
+        program = _course_alone if len(keys.agent) == 1 and can_order() else _course
 
         def course(first, ends, plans, count, runs):
             runs, told = program(keys, tables, first, ends, plans, count, rate, runs, mesh=places.step, **static)
