@@ -164,4 +164,4 @@ def _running(start: Float[np.ndarray, "runs"], added: Array) -> Float[np.ndarray
 def _by_event(tree: Any) -> Callable[[int], Any]:
     """The tree at a place along the second axis of all leaves."""
     leaves, structure = jax.tree.flatten(tree)
-    return lambda place: structure.unflatten([leaf[:, place] for leaf in leaves])
+    return lambda place: jax.tree.unflatten(structure, [leaf[:, place] for leaf in leaves])
