@@ -1,15 +1,19 @@
 """How time and memory of one BBI update grow with states, MDPs, value samples and runs, and those of reading a log with
 its transitions: measured at several sizes, with the exponent of a fitted power law.
 
-Memory of an update is what the compiler reserves for it (temporaries and results), which no other process disturbs.
+Memory of an update is what the compiler reserves for it (temporaries and results), that of reading a log what NumPy and
+Python hold at most beside the log's own columns: neither is disturbed by other processes.
 
     python benchmarks/scaling.py --out docs/results/scaling.json
+
+draws docs/images/scaling.png from it, too.
 """
 
 import argparse
 import json
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 
 import jax
@@ -17,6 +21,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).with_name("speed")))
 import ours
+from picture import draw_growth
 
 AXES = {
     "states": [8, 16, 32, 64, 128],
@@ -35,9 +40,8 @@ def update(axis: str, size: int):
     )
 
 
-def measure(axis: str, size: int, repeats: int) -> tuple[float, float | None]:
+def measure(axis: str, size: int, repeats: int) -> tuple[float, float]:
     """Seconds (the least of several) and MiB."""
-    memory = None
     if axis == "transitions":
         import bellief
 
@@ -52,6 +56,11 @@ def measure(axis: str, size: int, repeats: int) -> tuple[float, float | None]:
             found = call.lower().compile().memory_analysis()
         memory = (found.temp_size_in_bytes + found.output_size_in_bytes) / 2**20
     jax.block_until_ready(call(0))
+    if axis == "transitions":
+        tracemalloc.start()
+        jax.block_until_ready(call(0))
+        memory = tracemalloc.get_traced_memory()[1] / 2**20
+        tracemalloc.stop()
     times = []
     for seed in range(repeats):
         began = time.perf_counter()
@@ -77,12 +86,13 @@ def main() -> None:
         sizes = AXES[axis]
         seconds, memory = zip(*(measure(axis, size, options.repeats) for size in sizes), strict=True)
         line = {"sizes": sizes, "seconds": seconds, "time_exponent": round(exponent(sizes, list(seconds)), 2)}
-        if memory[0] is not None:
-            line |= {"MiB": memory, "memory_exponent": round(exponent(sizes, list(memory)), 2)}
+        line |= {"MiB": memory, "memory_exponent": round(exponent(sizes, list(memory)), 2)}
         results[axis] = line
         print(axis, json.dumps(line), flush=True)
         if options.out:
             options.out.write_text(json.dumps(results, indent=1) + "\n")
+    if options.out:
+        draw_growth(results, options.out.parents[1] / "images" / "scaling.png")
 
 
 if __name__ == "__main__":

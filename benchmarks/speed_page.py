@@ -86,13 +86,13 @@ def scaling() -> list[str]:
     if not path.exists():
         return []
     said = "One BBI update of 20 steps, otherwise of NChain's size, and evaluation of a log (`benchmarks/scaling.py`)."
-    lines = ["## Growth", "", said, ""]
-    lines += ["| axis | sizes | seconds | time grows as | memory grows as |", "|---|---|---|---|---|"]
+    lines = ["## Growth", "", said, "", "![Time and memory against size](../images/scaling.png)", ""]
+    lines += ["| axis | sizes | seconds | time grows as | MiB | memory grows as |", "|---|---|---|---|---|---|"]
     for axis, line in json.loads(path.read_text()).items():
-        times = ", ".join(f"{value:.3g}" for value in line["seconds"])
-        memory = f"size^{line['memory_exponent']}" if "memory_exponent" in line else "not measured"
+        times, memory = (", ".join(f"{value:.3g}" for value in line[kind]) for kind in ("seconds", "MiB"))
         sizes = ", ".join(f"{size:,}" for size in line["sizes"])
-        lines.append(f"| {axis} | {sizes} | {times} | size^{line['time_exponent']} | {memory} |")
+        powers = [f"size^{line[kind]}" for kind in ("time_exponent", "memory_exponent")]
+        lines.append(f"| {axis} | {sizes} | {times} | {powers[0]} | {memory} | {powers[1]} |")
     return lines
 
 

@@ -1,14 +1,18 @@
-"""The picture of the benchmarks: how many times longer each peer takes than Bellief, with the spread."""
+"""The pictures of the benchmarks."""
 
 import statistics
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.ticker import NullFormatter
 
 
-def draw(results, path):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+def draw(results: dict[str, dict[str, list[float]]], path: Path) -> None:
+    """How many times longer each peer takes than Bellief, with the spread."""
     rows = []
     for workload, times in results.items():
         own = [name for name in times if name.startswith("Bellief")]
@@ -28,5 +32,29 @@ def draw(results, path):
     axes.set_xscale("log")
     axes.set_xlabel("time of the other / time of Bellief: median and range")
     axes.grid(axis="x", alpha=0.3)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def draw_growth(results: dict[str, dict], path: Path) -> None:
+    """Time and memory against size, with the fitted power."""
+    figure, rows = plt.subplots(2, len(results), figsize=(2.3 * len(results), 4.6), constrained_layout=True)
+    kinds = (("seconds", "time_exponent", "#2F5FB3"), ("MiB", "memory_exponent", "#B3402F"))
+    for axes, (kind, exponent, colour) in zip(rows, kinds, strict=True):
+        axes[0].set_ylabel(kind)
+        for one, (axis, line) in zip(axes, results.items(), strict=True):
+            sizes, found, power = np.array(line["sizes"], float), np.array(line[kind]), line[exponent]
+            level = np.exp(np.mean(np.log(found) - power * np.log(sizes)))
+            one.plot(sizes, level * sizes**power, color="0.6", lw=1)
+            one.plot(sizes, found, "o", color=colour, ms=5)
+            one.set_xscale("log")
+            one.set_yscale("log")
+            one.xaxis.set_minor_formatter(NullFormatter())
+            one.yaxis.set_minor_formatter(NullFormatter())
+            one.set_xticks([sizes[0], sizes[-1]], [f"{size:,.0f}" for size in (sizes[0], sizes[-1])])
+            one.set_yticks([found[0], found[-1]], [f"{value:.2g}" for value in (found[0], found[-1])])
+            one.set_title(f"grows as size$^{{{power}}}$", fontsize=9)
+            one.set_xlabel(axis if kind == "MiB" else "")
+            one.grid(alpha=0.3)
     figure.savefig(path, dpi=150)
     plt.close(figure)

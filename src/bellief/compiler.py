@@ -35,6 +35,17 @@ def prefer() -> None:
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 
+def prefer_on_gpu() -> None:
+    """Let JAX's own kernel draw random bits on a GPU, unless `JAX_THREEFRY_GPU_KERNEL_LOWERING` speaks of it: the same
+    bits, but written out in every operation that uses them they are half of what there is to compile.
+    """
+    import jax
+
+    name = "jax_threefry_gpu_kernel_lowering"
+    if name.upper() not in os.environ and hasattr(jax.config, name):
+        jax.config.update(name, True)
+
+
 @contextlib.contextmanager
 def building_for(platform: str) -> Iterator[None]:
     """Programs that are traced inside are for `cpu` or `gpu`; then what is for the other need not be looked at."""

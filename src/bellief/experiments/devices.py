@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from bellief.compiler import building_for
+from bellief.compiler import building_for, prefer_on_gpu
 from bellief.errors import UserError
 from bellief.processors import cores
 
@@ -42,6 +42,7 @@ def find_places(device: str, width: int) -> Places:
         found = jax.devices() if device == "auto" else jax.devices("gpu")
     except RuntimeError:
         raise UserError("JAX finds no GPU here: install 'bellief[cuda]', or choose the device cpu.") from None
+    prefer_on_gpu()
     # One host device steps them all: splitting the work costs more than the work (benchmarks/NOTES.md).
     return Places(_mesh(jax.devices("cpu")[:1], width), _mesh(found, width))
 
