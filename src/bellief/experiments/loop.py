@@ -52,8 +52,8 @@ BLOCK = 256
 # Seconds between two snapshots where plans are made on another device: there a snapshot has to be put together.
 SNAPSHOT_PAUSE = 0.5
 
-# Bytes from which on runs step side by side.
-LARGE_RUN = 2**18
+# Bytes from which on runs step side by side, unless they are as few as this.
+LARGE_RUN, FEW = 2**18, 4
 
 
 class Run(NamedTuple):
@@ -183,8 +183,8 @@ def _advance_all(keys, tables: Tables, first, last, rate, runs: Run, agent: Modu
         return jax.lax.fori_loop(first // BLOCK, (last + BLOCK - 1) // BLOCK, one_block, carry)
 
     # One run after the other, light steps become one loop of plain code; side by side they are a series of small calls.
-    # But each run is then taken out of the stack and put back, which costs more where it is large.
-    alone = getattr(agent, "LIGHT_STEPS", False) and not _is_large(runs)
+    # But each run is then taken out of the stack and put back, which costs more where they are large and many.
+    alone = getattr(agent, "LIGHT_STEPS", False) and (len(runs.age) <= FEW or not _is_large(runs))
     return (devices.one_by_one(one_run) if alone else jax.vmap(one_run))(keys, runs)
 
 

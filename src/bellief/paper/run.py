@@ -1,9 +1,7 @@
 """`run_paper`: compute what items need and what is not there yet, then write what can be made from it."""
 
 import contextlib
-import importlib.util
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -115,10 +113,11 @@ def computations_beside(request: Request, engine: str, workers: int | None) -> I
     """Let a process of its own work at what is no sweep while sweeps are computed. Whatever becomes of it,
     `run_computations` afterwards makes what is not there yet.
     """
-    from bellief.processors import cores
+    from bellief.processors import cores, processors_only
 
     missing = [name for name in computations_of(request.items) if not Folder(request.folder).computation(name).exists()]
-    alone = engine != "local" or min(workers or cores(), cores()) == 1 or not _processors_only()
+    # A GPU is not for two processes.
+    alone = engine != "local" or min(workers or cores(), cores()) == 1 or not processors_only()
     if alone or not missing or not sweeps_of(request.items):
         yield
         return
@@ -131,11 +130,6 @@ def computations_beside(request: Request, engine: str, workers: int | None) -> I
     finally:
         process.kill()
         process.wait()
-
-
-def _processors_only() -> bool:
-    """Whether JAX can find nothing but processors here: a GPU is not for two processes."""
-    return os.environ.get("JAX_PLATFORMS") == "cpu" or importlib.util.find_spec("jax_plugins") is None
 
 
 def run_computations(request: Request, tell: Callable[[str], None]) -> None:

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from bellief.processors import cores
+from bellief.processors import cores, processors_only
 
 PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "pyarrow", "gymnasium")
 
@@ -19,8 +19,11 @@ ONE_THREAD = {"PJRT_NPROC": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 def worker_environment() -> dict[str, str]:
-    """Variables of a process that computes cells; what is set already stays."""
-    return {name: os.environ.get(name, value) for name, value in ONE_THREAD.items()}
+    """Variables of a process that computes cells; what is set already stays.
+
+    Beside a GPU there is one such process, and what steps on the host needs all cores.
+    """
+    return {name: os.environ.get(name, value) for name, value in ONE_THREAD.items()} if processors_only() else {}
 
 
 @functools.cache
