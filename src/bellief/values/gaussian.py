@@ -29,13 +29,10 @@ import jax.numpy as jnp
 from jax.scipy.special import ndtri
 from jaxtyping import Array, Float, Key
 
-from bellief.compiler import with_kernel
 from bellief.draws import normal as draw_normal
 
 # Unrolling a short elimination is faster than a loop; a long one would only lengthen compilation.
 UNROLLED_STATES = 12
-# Up to so many states a GPU eliminates in one kernel.
-LARGEST_IN_KERNEL = 128
 
 
 class Gaussian(NamedTuple):
@@ -107,21 +104,6 @@ def semidefinite_root(covariance: Float[Array, "S S"]) -> Float[Array, "S S"]:
     Cholesky elimination in which a direction without variance left gets a zero row instead of a division by zero.
     """
     states = covariance.shape[0]
-    if states <= UNROLLED_STATES:
-        return _eliminate_all(covariance, unroll=True)
-    if states > LARGEST_IN_KERNEL or covariance.dtype != jnp.float32:
-        return _eliminate_all(covariance)
-
-    def in_one_kernel(covariance):
-        from bellief.values import root_kernel
-
-        return root_kernel.root(covariance)
-
-    return with_kernel(_eliminate_all, in_one_kernel, covariance)
-
-
-def _eliminate_all(covariance: Float[Array, "S S"], unroll: bool = False) -> Float[Array, "S S"]:
-    states = covariance.shape[0]
     floor = 8 * states * jnp.finfo(covariance.dtype).eps * jnp.diagonal(covariance)
 
     def eliminate(index, carry):
@@ -133,7 +115,7 @@ def _eliminate_all(covariance: Float[Array, "S S"], unroll: bool = False) -> Flo
         return rest - jnp.outer(row, row), root.at[index].set(row)
 
     carry = (covariance, jnp.zeros_like(covariance))
-    if unroll:
+    if states <= UNROLLED_STATES:
         for index in range(states):
             carry = eliminate(index, carry)
         return carry[1]
