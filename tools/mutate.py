@@ -34,7 +34,7 @@ BREAKS = [
     Break("mdp/bellman.py", "return values[::-1], actions[::-1]", "return values, actions", "mdp/test_bellman.py"),
     Break("mdp/bellman.py", "chain = chain + ends[:, None] * start", "chain = chain + ends[:, None]", "mdp/test_bellman.py"),
     Break("mdp/bellman.py", "low, high = jnp.where(ends, jnp.minimum(low, 0), low), jnp.where(ends, jnp.maximum(high, 0), high)", "low, high = low, high", "mdp/test_bellman.py"),
-    Break("mdp/utilities.py", "(transition @ (discount * later).T).T", "(transition.T @ (discount * later).T).T", "mdp/test_utilities.py"),
+    Break("mdp/utilities.py", "_product(transition, (discount * later).T).T", "_product(transition.T, (discount * later).T).T", "mdp/test_utilities.py"),
     Break("mdp/utilities.py", "jnp.where(goes_on, tail, 0)", "tail", "mdp/test_utilities.py"),
     Break("beliefs/dirichlet.py", "    concentration = prior + counts.astype(dtype)\n", "    concentration = counts.astype(dtype) + 1\n", "beliefs/test_dirichlet.py"),
     Break("beliefs/dirichlet.py", "draw_normal(key, (math.prod(shape),), dtype) ** 2 / 2", "draw_normal(key, (math.prod(shape),), dtype) ** 2", "beliefs/test_dirichlet.py"),
