@@ -196,7 +196,7 @@ def main() -> None:
         side.close()
     if not options.only and not options.no_demo:
         keep("demo", measure_demo())
-    if options.out == RESULTS and not options.only:
+    if options.out == RESULTS and not (options.only or options.no_peers or options.no_demo):
         remember(results)
     from speed.picture import draw
 

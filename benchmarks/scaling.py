@@ -6,7 +6,7 @@ Python hold at most beside the log's own columns: neither is disturbed by other 
 
     python benchmarks/scaling.py --out docs/results/scaling.json
 
-draws docs/images/scaling.png from it, too.
+draws docs/images/scaling.png from it, too; with another file the picture lies beside that.
 """
 
 import argparse
@@ -23,6 +23,8 @@ sys.path.insert(0, str(Path(__file__).with_name("speed")))
 import ours
 from picture import draw_growth
 
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+RESULTS, PICTURE = DOCS / "results" / "scaling.json", DOCS / "images" / "scaling.png"
 AXES = {
     "states": [8, 16, 32, 64, 128],
     "MDPs": [5, 10, 20, 40],
@@ -92,7 +94,7 @@ def main() -> None:
         if options.out:
             options.out.write_text(json.dumps(results, indent=1) + "\n")
     if options.out:
-        draw_growth(results, options.out.parents[1] / "images" / "scaling.png")
+        draw_growth(results, PICTURE if options.out.resolve() == RESULTS else options.out.with_suffix(".png"))
 
 
 if __name__ == "__main__":

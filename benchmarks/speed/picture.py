@@ -38,7 +38,7 @@ def draw(results: dict[str, dict[str, list[float]]], path: Path) -> None:
 
 def draw_growth(results: dict[str, dict], path: Path) -> None:
     """Time and memory against size, with the fitted power."""
-    figure, rows = plt.subplots(2, len(results), figsize=(2.3 * len(results), 4.6), constrained_layout=True)
+    figure, rows = plt.subplots(2, len(results), figsize=(2.3 * len(results), 4.6), squeeze=False, layout="constrained")
     kinds = (("seconds", "time_exponent", "#2F5FB3"), ("MiB", "memory_exponent", "#B3402F"))
     for axes, (kind, exponent, colour) in zip(rows, kinds, strict=True):
         axes[0].set_ylabel(kind)

@@ -11,8 +11,8 @@ import os
 import sys
 import time
 
-# A short call that follows somebody else's work meets cold caches and threads that wake up on the same core, which may
-# double its time. So a call that takes less than this is followed by others for as long, and their average counts.
+# A short call after somebody else's work may take up to twice as long (benchmarks/NOTES.md). So a call that takes
+# less than this is followed by others for as long, and their average counts.
 ENOUGH = 0.5
 
 
