@@ -34,7 +34,7 @@ BREAKS = [
     Break("mdp/bellman.py", "return values[::-1], actions[::-1]", "return values, actions", "mdp/test_bellman.py"),
     Break("mdp/bellman.py", "chain = chain + ends[:, None] * start", "chain = chain + ends[:, None]", "mdp/test_bellman.py"),
     Break("mdp/bellman.py", "low, high = jnp.where(ends, jnp.minimum(low, 0), low), jnp.where(ends, jnp.maximum(high, 0), high)", "low, high = low, high", "mdp/test_bellman.py"),
-    Break("mdp/utilities.py", "_product(transition, (discount * later).T).T", "_product(transition.T, (discount * later).T).T", "mdp/test_utilities.py"),
+    Break("mdp/utilities.py", "product(transition, (discount * later).T).T", "product(transition.T, (discount * later).T).T", "mdp/test_utilities.py"),
     Break("mdp/utilities.py", "jnp.where(goes_on, tail, 0)", "tail", "mdp/test_utilities.py"),
     Break("beliefs/dirichlet.py", "    concentration = prior + counts.astype(dtype)\n", "    concentration = counts.astype(dtype) + 1\n", "beliefs/test_dirichlet.py"),
     Break("beliefs/dirichlet.py", "draw_normal(key, (math.prod(shape),), dtype) ** 2 / 2", "draw_normal(key, (math.prod(shape),), dtype) ** 2", "beliefs/test_dirichlet.py"),
@@ -58,7 +58,7 @@ BREAKS = [
     Break("agents/rules.py", "return centre + optimism * jnp.sqrt(variance)", "return centre + optimism * variance", "agents/test_rules.py"),
     Break("beliefs/normal_gamma.py", "return jnp.where((count >= MANY) & (turn < share), other, nearest)", "return nearest", "test_edges.py::test_the_mean_reward_does_not_drift_after_millions"),
     Break("agents/schedule.py", "number * (number + 1) // 2 for", "number * (number - 1) // 2 + 1 for", "agents/test_schedule.py"),
-    Break("experiments/loop.py", "exact = transition.reward - excess", "exact = transition.reward", "test_edges.py::test_average_rewards_agree_with_double_precision"),
+    Break("experiments/segments.py", "gain = transition.reward - excess", "gain = transition.reward", "test_edges.py::test_average_rewards_agree_with_double_precision"),
 ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import textbook
 import bellief
 from bellief.agents import bbi, psrl
 from bellief.beliefs import dirichlet, tabular
-from bellief.experiments import loop
+from bellief.experiments import loop, segments
 from bellief.mdp import bellman
 from bellief.mdp.tabular import TabularMDP
 from bellief.types import Spaces
@@ -120,8 +120,8 @@ def stepping(steps, runs=50):
     keys = jax.vmap(lambda run: loop.run_keys(0, "nchain", "psrl", run))(np.arange(runs))
 
     def call(seed):
-        begun = loop._begin(keys, tables, spaces=environment.spaces(), **agent)
-        return loop._advance(keys, tables, np.int32(0), np.int32(steps // runs), np.float32(1e-3), begun, **agent)
+        begun = segments.begin(keys, tables, spaces=environment.spaces(), **agent)
+        return segments.advance(keys, tables, np.int32(0), np.int32(steps // runs), np.float32(1e-3), begun, **agent)
 
     return call
 

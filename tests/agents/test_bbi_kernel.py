@@ -101,3 +101,17 @@ def test_kernel_can_be_left_out(monkeypatch):
     with compiler.building_for("gpu"):
         assert compiler.with_kernel(lambda: "plain", lambda: "kernel") == "plain"
     assert compiler.with_kernel(lambda: "plain", lambda: "kernel") == "plain"
+
+
+@pytest.mark.parametrize(("sigma", "retries"), [(1.0, False), (1e-3, True)])
+def test_planning_without_looking_back_is_the_same(both, monkeypatch, sigma, retries):
+    """What a GPU does for more states than the kernel is for, done here."""
+    plain, _ = both
+    wanted = plain(jnp.float32(sigma))
+    monkeypatch.setattr(bbi, "SMALL", 0)
+    monkeypatch.setattr(bbi, "by_platform", lambda plain, on_gpu: on_gpu())
+    plain.clear_cache()
+    found = plain(jnp.float32(sigma))
+    assert (int(found[1].doublings) > 0) == retries
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)

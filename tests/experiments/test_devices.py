@@ -1,6 +1,7 @@
 """Where runs step and plan: one device, two, or the host and a GPU, with the same keys and the same results."""
 
 import os
+import re
 import subprocess
 import sys
 from typing import NamedTuple
@@ -12,22 +13,24 @@ import pytest
 
 import bellief
 from bellief.errors import UserError
-from bellief.experiments import devices, loop
-from bellief.experiments.run import chunk_keys
+from bellief.experiments import away, devices, segments
+from bellief.experiments.drive import Plan
+from bellief.experiments.run import chunk_keys, open_world, plans_lightly
+from bellief.registry import AGENTS
 
 try:
     HAS_GPU = bool(jax.devices("gpu"))
 except RuntimeError:
     HAS_GPU = False
 
-# Runs in a process of its own, which pretends to have two devices: on one of them, split over both, and stepping on
-# the first while planning on the second, as with a GPU.
+# Runs in a process of its own, which pretends to have two devices: on one of them, split over both, stepping on the
+# first while planning on the second, as with a GPU, and the same in two waves, as large runs do.
 TWO_DEVICES = """
 import jax, numpy as np
 from jax.sharding import Mesh
 import sys
 from bellief.envs import make
-from bellief.experiments import devices, loop
+from bellief.experiments import away, devices, loop, segments
 from bellief.experiments.run import chunk_keys
 from bellief.registry import AGENTS
 
@@ -37,12 +40,29 @@ tables = loop.make_tables(environment.outcomes)
 first, second = (Mesh(np.array([device]), ("runs",)) for device in jax.devices())
 both = devices.find_places("cpu", 4)
 assert both.step.size == 2 and devices.find_places("cpu", 3).step.size == 1
-for places in (devices.Places(first, first), both, devices.Places(first, second)):
+
+def events(places, resume=None):
     keys = chunk_keys(0, "nchain", "agent", range(4))
-    *_, last = loop.run_chunk(
-        keys, tables, agent, agent.Config(), environment.spaces(), [1, 3, 6], [10], 5.0, places=places
-    )
-    print(np.asarray(last.agent[0] if sys.argv[1] == "q-learning" else last.agent.belief.counts).tolist())
+    config, spaces = agent.Config(), environment.spaces()
+    return list(loop.run_chunk(keys, tables, agent, config, spaces, [1, 3, 6], [5, 10], 5.0, resume, places))
+
+def tell(*parts):
+    *_, last = parts[-1]
+    learned = last.agent[0] if sys.argv[1] == "q-learning" else last.agent.belief.counts
+    told = [event for part in parts for event in part if isinstance(event, (loop.Plan, loop.Reading))]
+    numbers = [np.asarray(leaf).tolist() for leaf in jax.tree.leaves(told)]
+    print(np.asarray(learned).tolist(), [type(event).__name__ for event in told], numbers)
+
+for places in (devices.Places(first, first), both, devices.Places(first, second)):
+    tell(events(places))
+away.LARGE_PAUSE = segments.LARGE_RUN = 0
+in_waves = events(places)
+tell(in_waves)
+# Begun anew from what there was after five steps.
+place = next(n for n, event in enumerate(in_waves) if isinstance(event, loop.Snapshot) and event.event == 5)
+assert jax.tree.leaves(in_waves[place].runs)[0].shape[0] == 4
+tell(in_waves[:place], events(places, in_waves[place]))
+assert devices.wave_count(4, True) == 2 and devices.wave_count(5, True) == devices.wave_count(4, False) == 1
 """
 
 
@@ -53,9 +73,34 @@ def test_results_do_not_depend_on_where_runs_step_and_plan(agent):
         [sys.executable, "-c", TWO_DEVICES, agent], env=environment, capture_output=True, text=True, timeout=300
     )
     assert told.returncode == 0, told.stderr
-    one, split, away = told.stdout.splitlines()
+    one, split, away, in_waves, resumed = told.stdout.splitlines()
     assert "1" in one
     assert one == split == away
+    assert in_waves == resumed
+    # Programs for fewer runs round differently.
+    number = r"-?\d+\.?\d*(?:e-?\d+)?"
+    assert re.sub(number, "", one) == re.sub(number, "", in_waves)
+    pairs = zip(re.findall(number, one), re.findall(number, in_waves), strict=True)
+    assert all(float(first) == pytest.approx(float(second), rel=1e-6) for first, second in pairs)
+
+
+def test_waves_that_fail_are_closed():
+    closed, places = [], devices.find_places("cpu", 2)
+
+    def wave(number):
+        try:
+            yield Plan(1, np.array([number]))
+            if number == 1:
+                raise ValueError("no plan")
+            yield Plan(2, np.array([number]))
+        finally:
+            closed.append(number)
+
+    events = away._side_by_side([wave(0), wave(1)], places)
+    assert next(events).info.tolist() == [0, 1]
+    with pytest.raises(ValueError, match="no plan"):
+        next(events)
+    assert sorted(closed) == [0, 1]
 
 
 class Thinker:
@@ -76,11 +121,28 @@ def test_planning_returns_only_what_it_changes():
     places = devices.find_places("cpu", 2)
     static = {"agent": Thinker, "config": None, "spaces": None}
     states = Thinker.State(jnp.arange(6.0).reshape(2, 3), jnp.zeros((2, 4)))
-    changed, _ = loop._plan(keys, np.int32(1), states, **static)
+    changed, _ = segments.plan(keys, np.int32(1), states, **static)
     assert changed.learned is None
-    planned, _ = loop.plan_states(keys, 1, states, places, **static)
+    planned, _ = segments.plan_states(keys, 1, states, places, **static)
     assert planned.learned is states.learned
     assert planned.actions.tolist() == [[3.0] * 4, [12.0] * 4]
+
+
+@pytest.mark.parametrize(
+    ("env", "agent", "light"),
+    [("nchain", "psrl", True), ("lavalake", "psrl", False), ("maze", "q-learning", True), ("nchain", "bbi", False)],
+)
+def test_light_plans_stay_on_the_host(env, agent, light):
+    assert plans_lightly(AGENTS[agent].load(), open_world(env, {}, False, None)) == light
+
+
+def test_auto_leaves_light_plans_to_the_processor(monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(jax, "devices", lambda *kind: [f"device of {kind or 'any kind'}"])
+    monkeypatch.setattr(devices, "_mesh", lambda found, width: found)
+    assert devices.find_places("auto", 1, light=True).plan == ["device of ('cpu',)"]
+    assert devices.find_places("auto", 1).plan == ["device of any kind"]
+    assert devices.find_places("gpu", 1, light=True).plan == ["device of ('gpu',)"]
 
 
 def test_devices_that_are_not_there():

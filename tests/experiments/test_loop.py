@@ -11,7 +11,8 @@ import pytest
 import bellief
 from bellief.envs import make
 from bellief.envs.discrete import read_table
-from bellief.experiments import loop
+from bellief.experiments import loop, segments
+from bellief.experiments.tables import step_environment
 from bellief.mdp.tabular import make_outcomes
 from bellief.types import Spaces, Transition
 
@@ -117,7 +118,7 @@ def test_episodes_begin_at_the_start_and_go_on_where_they_were(outcomes, driven,
 def test_first_states(outcomes, check, driver):
     keys = jax.vmap(lambda number: loop.run_keys(driver, "test", "", number))(np.arange(3000))
     tables = loop.make_tables(outcomes)
-    first = loop._begin(keys, tables, agent=Recorder, config=Recorder.Config(None, 1), spaces=SPACES)
+    first = segments.begin(keys, tables, agent=Recorder, config=Recorder.Config(None, 1), spaces=SPACES)
     check.frequencies(np.bincount(first.observation, minlength=3), outcomes.start)
 
 
@@ -240,7 +241,7 @@ def by_hand(time_limit):
 )
 def test_one_step_by_hand(time_limit, state, age, action, expected):
     numbers = (jnp.asarray(number, jnp.int32) for number in (state, age, action))
-    transition, observation, new_age = loop.step_environment(by_hand(time_limit), *numbers, jnp.array([0.3, 0.6]))
+    transition, observation, new_age = step_environment(by_hand(time_limit), *numbers, jnp.array([0.3, 0.6]))
     found = (transition.next_state, transition.terminated, observation, new_age)
     assert tuple(np.asarray(one).item() for one in found) == expected
     assert (int(transition.state), int(transition.action), float(transition.reward)) == (state, action, 1.0)
@@ -252,7 +253,7 @@ def test_one_step_by_hand(time_limit, state, age, action, expected):
 def test_uniforms_become_outcomes(uniform, outcome):
     outcomes = make_outcomes([[[0.25, 0.0, 0.25, 0.5, 0.0]]], [[[0] * 5]], [[[0.0, 1, 2, 3, 4]]], [1.0])
     zero = jnp.array(0, jnp.int32)
-    transition, _, _ = loop.step_environment(loop.make_tables(outcomes), zero, zero, zero, jnp.array([uniform, 0.5]))
+    transition, _, _ = step_environment(loop.make_tables(outcomes), zero, zero, zero, jnp.array([uniform, 0.5]))
     assert int(transition.reward) == outcome
 
 
@@ -265,7 +266,7 @@ def test_what_rounding_leaves_goes_to_no_impossible_outcome():
     almost = jnp.array([1 - 2**-24] * 2)
     state = jnp.array(0, jnp.int32)
     assert int(jnp.sum(almost[0] >= tables.cumulative[0, 0])) == 2
-    _, observation, _ = loop.step_environment(loop.make_tables(outcomes, time_limit=1), state, state, state, almost)
+    _, observation, _ = step_environment(loop.make_tables(outcomes, time_limit=1), state, state, state, almost)
     assert int(observation) == 1
 
 

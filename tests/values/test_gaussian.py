@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from bellief import compiler
 from bellief.values import gaussian
 
 # Few states (the factor is a root of the covariance), many states (it is the centred samples), and more states than
@@ -69,6 +70,26 @@ def test_root_of_a_singular_matrix(states, rank):
     np.testing.assert_allclose(root.T @ root, covariance, atol=1e-4)
     np.testing.assert_array_equal(root, np.triu(root))
     assert (root[:, 2] == 0).all()
+
+
+@pytest.mark.parametrize("rank", [3, 20])
+def test_root_in_one_kernel(rank):
+    """The kernel for NVIDIA GPUs, interpreted, does the same in the same order."""
+    root_kernel = pytest.importorskip("bellief.values.root_kernel")
+    half = np.random.default_rng(0).normal(size=(rank, 20))
+    half[:, 2] = 0
+    covariance = jnp.asarray(half.T @ half, jnp.float32)
+    found = root_kernel.root(covariance, interpret=True)
+    np.testing.assert_allclose(found, gaussian.semidefinite_root(covariance), atol=1e-6)
+
+
+@pytest.mark.parametrize(("states", "asked"), [(12, False), (13, True), (128, True), (129, False)])
+def test_root_is_a_kernel_in_programs_for_a_gpu(states, asked):
+    """Lowered, not run: that needs no GPU."""
+    root = jax.jit(lambda covariance: gaussian.semidefinite_root(covariance))
+    with compiler.building_for("gpu"):
+        text = root.trace(jnp.eye(states)).lower(lowering_platforms=("cuda",)).as_text()
+    assert ("triton" in text) == asked
 
 
 def test_root_of_scaled_states():

@@ -25,6 +25,7 @@ True
 """
 
 import dataclasses
+import functools
 import math
 from typing import NamedTuple
 
@@ -34,11 +35,11 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from bellief.agents import rules
 from bellief.beliefs import tabular
-from bellief.compiler import with_kernel
+from bellief.compiler import by_platform, with_kernel
 from bellief.draws import split
 from bellief.errors import UserError
 from bellief.induction import method1
-from bellief.mdp import bellman
+from bellief.mdp import bellman, utilities
 from bellief.mdp.tabular import TabularMDP
 from bellief.types import Spaces, Transition
 from bellief.values import gaussian, joint
@@ -46,6 +47,8 @@ from bellief.values import gaussian, joint
 VALUES = ("gaussian", "joint")
 # On a GPU the paper's induction for so many states is one kernel.
 SMALL = 12
+# From so many states on a GPU backs samples up by a kernel: gathering the chosen rows first would take it longer.
+LARGE = 128
 
 
 # Acting looks something up and learning counts: runs step faster one after the other than side by side.
@@ -239,6 +242,21 @@ def _chain(mdps: TabularMDP, actions: Int[Array, "S"]) -> tuple[Float[Array, "J 
     return mdps.transition[:, rows, actions], mdps.reward[:, rows, actions]
 
 
+def _back_up(mdps: TabularMDP, discount: float, chain, actions: Int[Array, "S"], values) -> Float[Array, "J K S"]:
+    """V_jk = B_j V_k; a GPU takes the chosen rows from all transitions while it multiplies."""
+
+    def plain(later):
+        transition, reward = chain
+        return jax.vmap(utilities.expected, in_axes=(0, 0, None, None))(transition, reward, 1.0, later)
+
+    def in_one_kernel(later):
+        from bellief.mdp import chosen_kernel
+
+        return chosen_kernel.back_up(mdps.transition, mdps.reward, actions, later)
+
+    return with_kernel(plain, in_one_kernel, discount * values)
+
+
 def _mean_q(mdps: TabularMDP, discount: float, values, weight) -> Float[Array, "S A"]:
     """The paper's equation for Q_i, summed over k before it meets the transitions: K times less work.
 
@@ -265,11 +283,12 @@ def _scores(key, config: Config, q_samples: Float[Array, "n S A"], mass: Float[A
 def _gaussian_induction(key, config: Config, spaces: Spaces, mdps: TabularMDP, final, sigma):
     """Algorithm 3 with Method 1 and the paper's Gaussian."""
     settings = config.method1_settings(spaces.states)
+    large = spaces.states >= LARGE and final.dtype == jnp.float32
 
-    def step(carry, given):
+    def step(hasty, carry, given):
         progress, _ = carry
         (draw_key, rule_key, _, push_key), luck, lots = given
-        values, weight, progress, diagnostics = method1.draw(draw_key, settings, progress, luck)
+        values, weight, progress, diagnostics = method1.draw(draw_key, settings, progress, luck, hasty)
         if config.rule == "mean":
             scores = _mean_q(mdps, config.discount, values, weight)
         else:
@@ -278,7 +297,9 @@ def _gaussian_induction(key, config: Config, spaces: Spaces, mdps: TabularMDP, f
             scores = _scores(rule_key, config, q_samples.reshape(-1, *q_samples.shape[2:]), mass)
         actions = rules.argmax_with(lots, scores)
         chosen = jax.nn.one_hot(actions, spaces.actions, dtype=final.dtype)
-        progress = method1.push(push_key, settings, progress, mdps, chosen, _chain(mdps, actions), values, weight)
+        chain = _chain(mdps, actions)
+        samples = _back_up(mdps, config.discount, chain, actions, values) if large else None
+        progress = method1.push(push_key, settings, progress, mdps, chosen, chain, values, weight, samples)
         return (progress, actions), diagnostics
 
     start = method1.start(settings, final, sigma)
@@ -286,13 +307,26 @@ def _gaussian_induction(key, config: Config, spaces: Spaces, mdps: TabularMDP, f
     luck = method1.luck(keys[:, 0], settings, start)
     lots = rules.lots(keys[:, 2], mdps.reward.shape[1:], final.dtype)
 
-    def plain():
+    def plain(hasty=False, keys=keys):
         first = (start, jnp.zeros(spaces.states, jnp.int32))
-        (progress, actions), seen = jax.lax.scan(step, first, (keys, luck, lots))
+        (progress, actions), seen = jax.lax.scan(functools.partial(step, hasty), first, (keys, luck, lots))
         diagnostics = method1.Diagnostics(
             jnp.mean(seen.effective_sample_size), jnp.sum(seen.resamples), jnp.sum(seen.doublings)
         )
         return actions, Info(*diagnostics, gaussian.mean(progress.belief), gaussian.sd(progress.belief))
+
+    def hopeful():
+        """A GPU waits for the host to hear in every step whether weights have to be cured, which is hardly ever so:
+        better do without, and everything again if need be.
+        """
+
+        def again(found):
+            # What does not change in a loop XLA computes before it, needed or not.
+            data, _ = jax.lax.optimization_barrier((jax.random.key_data(keys), found[0]))
+            return jnp.array(False), plain(keys=jax.random.wrap_key_data(data))
+
+        actions, info = plain(hasty=True)
+        return jax.lax.while_loop(lambda found: found[0], again, (info.resamples > 0, (actions, info)))[1]
 
     def in_one_kernel():
         from bellief.agents import bbi_kernel
@@ -305,7 +339,7 @@ def _gaussian_induction(key, config: Config, spaces: Spaces, mdps: TabularMDP, f
     triangular = start.belief.factor.shape[0] == spaces.states
     if known and triangular and spaces.states <= SMALL and final.dtype == jnp.float32:
         return with_kernel(plain, in_one_kernel)
-    return plain()
+    return by_platform(plain, hopeful)
 
 
 def _joint_induction(key, config: Config, spaces: Spaces, mdps: TabularMDP, final, draws):

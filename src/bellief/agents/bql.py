@@ -40,6 +40,8 @@ from bellief.types import Spaces, Transition
 
 UPDATE_RULES = ("moment", "mixture")
 SELECTIONS = ("sampling", "vpi")
+# There is nothing to plan, with however many states.
+LIGHT_PLANS = 2**31
 
 # Dearden's 1 + epsilon: at alpha = 1 a return has no variance.
 LEAST_SHAPE = 1.05

@@ -28,6 +28,9 @@ from bellief.mdp import bellman
 from bellief.mdp.tabular import TabularMDP
 from bellief.types import Spaces, Transition
 
+# There is nothing to plan, with however many states.
+LIGHT_PLANS = 2**31
+
 
 @dataclasses.dataclass(frozen=True)
 class Config:

@@ -33,6 +33,8 @@ from bellief.types import Spaces, Transition
 
 # Acting looks something up and learning counts: runs step faster one after the other than side by side.
 LIGHT_STEPS = True
+# Plans for so many states are done on a processor before a GPU has begun.
+LIGHT_PLANS = 12
 
 
 @dataclasses.dataclass(frozen=True)

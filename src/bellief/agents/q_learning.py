@@ -29,6 +29,9 @@ from bellief.draws import split
 from bellief.errors import UserError
 from bellief.types import Spaces, Transition
 
+# There is nothing to plan, with however many states.
+LIGHT_PLANS = 2**31
+
 
 @dataclasses.dataclass(frozen=True)
 class Config:

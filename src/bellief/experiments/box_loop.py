@@ -15,17 +15,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from bellief.envs.box import BoxEnvironment
-from bellief.experiments import loop
-from bellief.experiments.loop import (
-    ACT_STREAM,
-    BLOCK,
-    FIRST_STATE,
-    INIT_STREAM,
-    PLAN_STREAM,
-    Reading,
-    RunKeys,
-    Survival,
-)
+from bellief.experiments.drive import Reading, Snapshot, Survival, drive, smoothing_rate, unbiased
+from bellief.experiments.segments import ACT_STREAM, BLOCK, FIRST_STATE, INIT_STREAM, PLAN_STREAM, RunKeys
 from bellief.types import BoxSpaces, Transition
 
 
@@ -137,10 +128,10 @@ def run_chunk(
     plan_steps: list[int],
     reading_steps: list[int],
     half_life: float,
-    resume: loop.Snapshot | None = None,
+    resume: Snapshot | None = None,
 ) -> Generator[Any]:
     """Drive one chunk to the last reading step; as `loop.run_chunk`, with a `Survival` after each `Reading`."""
-    rate, width = loop.smoothing_rate(half_life), len(keys.agent)
+    rate, width = smoothing_rate(half_life), len(keys.agent)
     of = {"agent": agent, "config": config}
 
     def begin():
@@ -155,11 +146,11 @@ def run_chunk(
         return _plan(keys, step, runs, **of, spaces=environment.spaces)
 
     def read(step, runs, host):
-        yield Reading(step, host["reward"], loop.unbiased(runs.recent, rate, step))
-        smoothed = loop.unbiased(runs.recent_length, rate, step)
+        yield Reading(step, host["reward"], unbiased(runs.recent, rate, step))
+        smoothed = unbiased(runs.recent_length, rate, step)
         yield Survival(step, host["episodes"], host["falls"], host["length"], smoothed)
 
-    return loop.drive(begin, advance, plan, read, plan_steps, reading_steps, resume)
+    return drive(begin, advance, plan, read, plan_steps, reading_steps, resume)
 
 
 def run_shapes(keys: RunKeys, environment: BoxEnvironment, constants: Any, agent: ModuleType, config: Any) -> BoxRun:

@@ -11,7 +11,8 @@ import numpy as np
 
 from bellief.experiments import stepped
 from bellief.experiments.box_loop import BoxRun
-from bellief.experiments.loop import PLAN_STREAM, Plan, Reading, RunKeys, Snapshot, Survival
+from bellief.experiments.drive import Plan, Reading, Snapshot, Survival
+from bellief.experiments.segments import PLAN_STREAM, RunKeys
 from bellief.experiments.stepped import Episode
 from bellief.types import BoxSpaces, Transition
 

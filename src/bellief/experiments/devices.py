@@ -22,6 +22,8 @@ DEVICES = ("auto", "cpu", "gpu")
 RUNS = "runs"
 # Stepping fifty small runs is soon done: calling for more groups would take longer than computing them.
 MOST_GROUPS, MOST_LARGE_GROUPS = 2, 10
+# Stepping large runs takes a quarter of the time of planning them, on a GPU whose time grows with their number.
+LARGE_WAVES = 2
 
 
 class Places(NamedTuple):
@@ -31,11 +33,13 @@ class Places(NamedTuple):
     plan: Mesh
 
 
-def find_places(device: str, width: int) -> Places:
-    """The places for `width` runs side by side. `auto` is a GPU where JAX has one by default, else the CPU."""
+def find_places(device: str, width: int, light: bool = False) -> Places:
+    """The places for `width` runs side by side. `auto` is a GPU where JAX has one by default, unless plans are light,
+    and else the CPU.
+    """
     if device not in DEVICES:
         raise UserError(f"There is no device '{device}'; choose one of {', '.join(DEVICES)}.")
-    if device == "cpu" or (device == "auto" and jax.default_backend() == "cpu"):
+    if device == "cpu" or (device == "auto" and (light or jax.default_backend() == "cpu")):
         mesh = _mesh(jax.devices("cpu"), width)
         return Places(mesh, mesh)
     try:
@@ -111,6 +115,11 @@ def wake(places: Places) -> None:
     """Let a GPU get ready, which takes it a second or two, while the host has something to do."""
     if places.plan != places.step:
         aside(places, lambda: jax.jit(jax.lax.neg)(put(np.zeros(places.plan.size), places.plan)))
+
+
+def wave_count(width: int, large: bool) -> int:
+    """Parts of the runs of which one steps while another plans."""
+    return LARGE_WAVES if large and width % LARGE_WAVES == 0 else 1
 
 
 def group_count(width: int, large: bool) -> int:

@@ -74,7 +74,7 @@ def drive(
     reading_steps: list[int],
     resume: Snapshot | None,
     whole: Callable[[Any], Any] = lambda runs: runs,
-    pause: float = 0.0,
+    due: Callable[[int], bool] = lambda event: True,
 ) -> Generator[Any]:
     """The order of things in a chunk, whatever its states are: advance to the next event, read, plan.
 
@@ -87,12 +87,11 @@ def drive(
         reading_steps: steps after which the curves are read.
         resume: only what comes after this snapshot is yielded.
         whole: the runs as they are passed on, from what `advance` and `plan` work with.
-        pause: seconds between two snapshots, where making the runs whole takes time.
+        due: whether there is to be a snapshot after an event, where making the runs whole takes time.
     """
     resume = Snapshot(-1, *begin()) if resume is None else resume
     runs, host, done = resume.runs, resume.host, max(resume.event, 0)
     plans, readings = set(plan_steps), set(reading_steps)
-    told = time.monotonic()
     for event in sorted({step - 1 for step in plans} | readings):
         if event <= resume.event:
             continue
@@ -106,9 +105,8 @@ def drive(
         if event + 1 in plans and event < max(readings):
             runs, info = plan(np.int32(event + 1), runs)
             yield Plan(event + 1, info)
-        if time.monotonic() - told >= pause:
+        if due(event):
             yield Snapshot(event, whole(runs), host)
-            told = time.monotonic()
     yield whole(runs)
 
 

@@ -1,29 +1,21 @@
 """The compiled loop: many runs of one agent in one tabular environment, step by step, planning on a schedule.
 
-Everything random in run number n is a function of the seed, the names of environment and agent, and n, and chunks
-always have the same width, so a run does not depend on how many others there are. A chunk advances by segments (step
-many, then plan once or take a reading), so nothing is stored per step: several segments a call where runs step and plan
-in one place, one a call where they plan on another device.
+Chunks always have the same width, so a run does not depend on how many others there are. A chunk advances by segments
+(step many, then plan once or take a reading), so nothing is stored per step: several segments a call where runs step
+and plan in one place, one a call where they plan on another device.
 """
 
 import functools
-import threading
-import zlib
 from collections.abc import Generator
-from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh
-from jaxtyping import Array, Float, Int, Key
 
-from bellief.compiler import IN_ORDER, can_order
-from bellief.draws import fold_in
-from bellief.draws import uniform as draw_uniform
-from bellief.experiments import devices, parcels
+from bellief.compiler import can_order
+from bellief.experiments import devices, segments
+from bellief.experiments.away import drive_away
 from bellief.experiments.devices import Places
 from bellief.experiments.drive import (
     TOGETHER,
@@ -31,233 +23,29 @@ from bellief.experiments.drive import (
     Reading,
     Snapshot,
     Survival,
-    drive,
     drive_together,
     smoothing_rate,
     unbiased,
 )
-from bellief.experiments.tables import Tables, make_tables, step_environment
-from bellief.processors import cores
+from bellief.experiments.segments import Run, RunKeys, exact, run_keys
+from bellief.experiments.tables import Tables, make_tables
 from bellief.types import Spaces
 
 # Batched linear algebra rounds differently at different batch widths; one width for all makes runs reproducible.
 CHUNK_WIDTH = 10
 
-__all__ = ["Plan", "Reading", "Run", "RunKeys", "Snapshot", "Survival", "drive", "make_tables", "run_chunk"]
-
-# Random numbers of the environment are drawn for this many steps at once; block b serves steps b * BLOCK onwards,
-# wherever segments begin and end.
-BLOCK = 256
-
-# Seconds between two snapshots where plans are made on another device: there a snapshot has to be put together.
-SNAPSHOT_PAUSE = 0.5
-
-# Bytes from which on runs step side by side, unless they are as few as this.
-LARGE_RUN, FEW = 2**18, 4
-
-
-class Run(NamedTuple):
-    """One run between two segments. `age` counts the steps of the present episode; `recent` is the numerator of the
-    exponentially smoothed reward.
-    """
-
-    agent: Any
-    observation: Int[Array, ""]
-    age: Int[Array, ""]
-    recent: Float[Array, ""]
-
-
-class RunKeys(NamedTuple):
-    """Where the randomness of one run comes from: the environment's luck and the agent's."""
-
-    environment: Key[Array, ""]
-    agent: Key[Array, ""]
-
-
-def run_keys(seed: int, environment: str, agent: str, run: int | Array) -> RunKeys:
-    """The keys of one run. Adding agents, environments or runs never changes another run.
-
-    Run number n of every agent meets the same luck in the environment, so that agents can be compared in pairs.
-    """
-
-    def named(key, name):
-        return fold_in(key, zlib.crc32(name.encode()))
-
-    of_environment = named(jax.random.key(seed), environment)
-    return RunKeys(
-        environment=fold_in(named(of_environment, ""), run),
-        agent=fold_in(named(of_environment, agent), run),
-    )
-
-
-# Streams of an agent's key, apart from one another.
-INIT_STREAM, PLAN_STREAM, ACT_STREAM = 0, 1, 2
-# Block number of the environment's first state; the blocks of steps count up from zero.
-FIRST_STATE = 2**31 - 1
-
-
-@functools.partial(jax.jit, static_argnames=("agent", "config", "spaces", "mesh"))
-def _begin(keys, tables: Tables, *, agent: ModuleType, config, spaces: Spaces, mesh: Mesh | None = None) -> Run:
-    def one_run(key):
-        uniform = draw_uniform(fold_in(key.environment, FIRST_STATE), (), tables.start.dtype)
-        observation = jnp.sum(uniform >= tables.start).astype(jnp.int32)
-        state = agent.init(fold_in(key.agent, INIT_STREAM), config, spaces)
-        return Run(state, observation, jnp.array(0, jnp.int32), jnp.zeros((), tables.start.dtype))
-
-    return devices.over_runs(one_run, mesh)(keys)
-
-
-def _plan_runs(keys, step, states, agent: ModuleType, config, spaces: Spaces, mesh: Mesh | None = None):
-    """What planning changes in the agents' states, None for what stays as it is (most of what they have learned), and
-    their reports.
-    """
-
-    def one_run(key, state):
-        planned, info = _plan_one(key, step, state, agent, config, spaces)
-        return jax.tree.map(lambda new, old: None if new is old else new, planned, state), info
-
-    return devices.over_runs(one_run, mesh)(keys, states)
-
-
-def _plan_one(key: RunKeys, step, state, agent: ModuleType, config, spaces: Spaces):
-    return agent.plan(fold_in(fold_in(key.agent, PLAN_STREAM), step), config, spaces, state)
-
-
-_plan = jax.jit(_plan_runs, static_argnames=("agent", "config", "spaces", "mesh"))
-
-
-@functools.partial(jax.jit, static_argnames=("agent", "config", "spaces", "mesh"))
-def _plan_parcel(keys, step, parcel: parcels.Parcel, **static):
-    """The same for states that arrive in a parcel."""
-    return _plan_runs(keys, step, parcels.unpack(parcel), **static)
-
-
-def _merge(changed, states):
-    return jax.tree.map(
-        lambda new, old: old if new is None else new, changed, states, is_leaf=lambda leaf: leaf is None
-    )
-
-
-def plan_states(keys, step: int, states: Any, places: Places, **static: Any) -> tuple[Any, Any]:
-    """Plan where planning is done (`keys` are there already); what planning leaves alone does not travel back."""
-    away = places.plan != places.step
-    there = devices.put(states, places.plan) if away else states
-    with devices.at(places.plan):
-        changed, info = _plan(keys, np.int32(step), there, mesh=places.plan, **static)
-    return _merge(devices.put(changed, places.step) if away else changed, states), info
-
-
-def _advance_all(keys, tables: Tables, first, last, rate, runs: Run, agent: ModuleType, config):
-    """Steps first, ..., last - 1 of every run; returns the runs and the reward each earned in between, as a float32 sum
-    and what rounding has added to it (Kahan's summation): segments may be long.
-    """
-
-    def one_run(key, run):
-        act_key = fold_in(key.agent, ACT_STREAM)
-        stochastic = tables.cumulative.shape[-1] > 1 or tables.start.shape[0] > 1
-
-        def one_step(step, uniforms, carry):
-            run, (earned, excess) = carry
-            action = agent.act(fold_in(act_key, step), config, run.agent, run.observation)
-            transition, observation, age = step_environment(
-                tables, run.observation, run.age, action, uniforms[step % BLOCK]
-            )
-            state = agent.update(config, run.agent, transition)
-            recent = run.recent + rate * (transition.reward - run.recent)
-            exact = transition.reward - excess
-            after = earned + exact
-            return Run(state, observation, age, recent), (after, (after - earned) - exact)
-
-        def one_block(block, carry):
-            shape = (BLOCK, 2)
-            uniforms = (
-                draw_uniform(fold_in(key.environment, block), shape, tables.start.dtype)
-                if stochastic
-                else jnp.zeros(shape, tables.start.dtype)
-            )
-            begin, end = jnp.maximum(first, block * BLOCK), jnp.minimum(last, (block + 1) * BLOCK)
-            return jax.lax.fori_loop(begin, end, lambda step, inner: one_step(step, uniforms, inner), carry)
-
-        nothing = jnp.zeros((), tables.start.dtype)
-        carry = (run, (nothing, nothing))
-        return jax.lax.fori_loop(first // BLOCK, (last + BLOCK - 1) // BLOCK, one_block, carry)
-
-    # One run after the other, light steps become one loop of plain code; side by side they are a series of small calls.
-    # But each run is then taken out of the stack and put back, which costs more where they are large and many.
-    alone = getattr(agent, "LIGHT_STEPS", False) and (len(runs.age) <= FEW or not _is_large(runs))
-    return (devices.one_by_one(one_run) if alone else jax.vmap(one_run))(keys, runs)
-
-
-def _is_large(runs: Run) -> bool:
-    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(runs)) > LARGE_RUN * len(runs.age)
-
-
-@functools.partial(jax.jit, static_argnames=("agent", "config", "mesh"), donate_argnames=("runs",))
-def _advance(
-    keys, tables: Tables, first, last, rate, runs: Run, *, agent: ModuleType, config, mesh: Mesh | None = None
-):
-    """One segment, where planning is done elsewhere."""
-
-    def several(keys, runs):
-        return _advance_all(keys, tables, first, last, rate, runs, agent, config)
-
-    return devices.split_runs(several, mesh)(keys, runs)
-
-
-def _course_of(
-    keys,
-    tables: Tables,
-    first,
-    ends,
-    plans,
-    count,
-    rate,
-    runs: Run,
-    *,
-    agent: ModuleType,
-    config,
-    spaces: Spaces,
-    mesh: Mesh | None = None,
-):
-    """Several segments: for each of the first `count` of `ends` the steps up to it, then a plan where `plans` says so.
-
-    Returns the runs and, with a row for each segment, what `_advance` says of it, the smoothed rewards' numerators, and
-    what the agents reported.
-    """
-
-    def several(keys, runs):
-        # A function of its own for the compiler's sake: asked for its shapes and then called, it is traced once.
-        @jax.jit
-        def plan(keys, step, states):
-            planned, info = jax.vmap(lambda key, state: _plan_one(key, step, state, agent, config, spaces))(
-                keys, states
-            )
-            return jax.tree.map(lambda new, old: new.astype(old.dtype), planned, states), info
-
-        def segment(number, carry):
-            runs, log = carry
-            begin = jnp.where(number == 0, first, ends[number - 1])
-            runs, sums = _advance_all(keys, tables, begin, ends[number], rate, runs, agent, config)
-            states, info = jax.lax.cond(
-                plans[number],
-                lambda states: plan(keys, ends[number] + 1, states),
-                lambda states: (states, silence),
-                runs.agent,
-            )
-            log = jax.tree.map(lambda rows, row: rows.at[:, number].set(row), log, (sums, runs.recent, info))
-            return runs._replace(agent=states), log
-
-        silence = jax.tree.map(jnp.zeros_like, jax.eval_shape(plan, keys, first, runs.agent)[1])
-        rows = ((runs.recent, runs.recent), runs.recent, silence)
-        log = jax.tree.map(lambda row: jnp.zeros((row.shape[0], ends.shape[0], *row.shape[1:]), row.dtype), rows)
-        return jax.lax.fori_loop(0, count, segment, (runs, log))
-
-    return devices.split_runs(several, mesh)(keys, runs)
-
-
-_compiled = functools.partial(jax.jit, static_argnames=("agent", "config", "spaces", "mesh"), donate_argnames=("runs",))
-_course = _compiled(_course_of)
-_course_alone = _compiled(_course_of, compiler_options=IN_ORDER)
+__all__ = [
+    "Plan",
+    "Reading",
+    "Run",
+    "RunKeys",
+    "Snapshot",
+    "Survival",
+    "make_tables",
+    "run_chunk",
+    "run_keys",
+    "run_shapes",
+]
 
 
 def run_chunk(
@@ -279,96 +67,34 @@ def run_chunk(
     not given. Up to `together` events, plans or readings, come between two snapshots.
     """
     places = places or devices.find_places("auto", len(keys.agent))
-    given, keys = keys, devices.put(keys, places.step)
     tables = devices.put(tables, places.step, split=False)
-    if resume is not None:
-        resume = resume._replace(runs=devices.put(resume.runs, places.step))
     rate = smoothing_rate(half_life)
-
-    def begin():
-        first = _begin(keys, tables, agent=agent, config=config, spaces=spaces, mesh=places.step)
-        return first, {"total": np.zeros(len(keys.agent))}
-
     static = {"agent": agent, "config": config, "spaces": spaces}
 
     def read(step, recent, host):
         yield Reading(step, host["total"], unbiased(recent, rate, step))
 
-    if places.plan == places.step:
-        program = _course_alone if len(keys.agent) == 1 and can_order() else _course
-
-        def course(first, ends, plans, count, runs):
-            runs, told = program(keys, tables, first, ends, plans, count, rate, runs, mesh=places.step, **static)
-            added, recent, info = jax.device_get(told)
-            return runs, ({"total": _exact(*added)}, recent, info)
-
-        return drive_together(begin, course, read, plan_steps, reading_steps, resume, together)
-
-    return _drive_away((given, keys), tables, begin, read, plan_steps, reading_steps, rate, resume, places, static)
-
-
-def _drive_away(
-    both_keys, tables, begin, read, plan_steps, reading_steps, rate, resume, places: Places, static: dict[str, Any]
-) -> Generator[Any]:
-    """Runs step on the host in several groups at once; what they have learned travels to where plans are made."""
-    given, keys = both_keys
-    # Later: a GPU may take a while to wake up.
-    plan_keys = functools.cache(lambda: devices.put(given, places.plan))
-    large = _is_large(jax.eval_shape(lambda: begin()[0]))
-    count = devices.group_count(len(keys.agent), large) if places.step.size == places.plan.size == 1 else 1
-    own_keys = devices.split_keys(keys, count)
-    of = {"agent": static["agent"], "config": static["config"], "mesh": places.step}
-
-    def split(runs):
-        return devices.put(devices.split_groups(jax.device_get(runs), count), places.step)
-
-    def advance_group(first, last, own, runs):
-        with devices.at_work(places):
-            return jax.block_until_ready(_advance(own, tables, first, last, rate, runs, **of))
-
-    def begin_groups():
-        runs, host = begin()
-        groups, spare = split(runs), split(runs)[0]
-        nowhere = np.int32(0)
-        preparation.append(devices.aside(places, lambda: advance_group(nowhere, nowhere, own_keys[0], spare)))
-        return groups, host
-
-    def advance(first, last, groups):
-        while preparation:
-            preparation.pop().join()
-        done = pool.map(functools.partial(advance_group, first, last), own_keys, groups)
-        groups, added = zip(*done, strict=True)
-        return groups, {"total": np.concatenate([_exact(*sums) for sums in added])}
-
-    def plan(step, groups):
-        states = tuple(runs.agent for runs in groups)
-        parcel = parcels.pack(states)
-        # A call takes one GPU its arguments along, sooner than they could be sent beforehand.
-        there = parcel if places.plan.size == 1 else devices.put(parcel, places.plan)
-        with devices.at(places.plan):
-            changed, info = _plan_parcel(plan_keys(), step, there, mesh=places.plan, **static)
-        # Only what planning changes comes back.
-        planned = map(_merge, split(changed), states)
-        return [runs._replace(agent=state) for runs, state in zip(groups, planned, strict=True)], info
-
-    def read_groups(step, groups, host):
-        return read(step, np.concatenate([runs.recent for runs in groups]), host)
-
-    preparation: list[threading.Thread] = []
+    if places.plan != places.step:
+        return drive_away(keys, tables, read, plan_steps, reading_steps, rate, resume, places, **static)
+    keys = devices.put(keys, places.step)
     if resume is not None:
-        resume = resume._replace(runs=split(resume.runs))
-    drives = (begin_groups, advance, plan, read_groups, plan_steps, reading_steps, resume)
-    with ThreadPoolExecutor(min(count, cores())) as pool:
-        yield from drive(*drives, whole=devices.join_groups, pause=SNAPSHOT_PAUSE)
+        resume = resume._replace(runs=devices.put(resume.runs, places.step))
+    program = segments.course_alone if len(keys.agent) == 1 and can_order() else segments.course
 
+    def begin():
+        first = segments.begin(keys, tables, mesh=places.step, **static)
+        return first, {"total": np.zeros(len(keys.agent))}
 
-def _exact(earned, excess) -> Float[np.ndarray, "..."]:
-    """Kahan's sum and what rounding has added to it, in float64."""
-    return np.asarray(earned, np.float64) - np.asarray(excess, np.float64)
+    def course(first, ends, plans, count, runs):
+        runs, told = program(keys, tables, first, ends, plans, count, rate, runs, mesh=places.step, **static)
+        added, recent, info = jax.device_get(told)
+        return runs, ({"total": exact(*added)}, recent, info)
+
+    return drive_together(begin, course, read, plan_steps, reading_steps, resume, together)
 
 
 def run_shapes(keys: RunKeys, tables: Tables, agent: ModuleType, config: Any, spaces: Spaces) -> Run:
     """Shapes and dtypes of a chunk's `Run`, to check a saved one against; nothing is computed."""
     mesh = devices.find_places("cpu", len(keys.agent)).step
-    begin = functools.partial(_begin, agent=agent, config=config, spaces=spaces, mesh=mesh)
+    begin = functools.partial(segments.begin, agent=agent, config=config, spaces=spaces, mesh=mesh)
     return jax.eval_shape(begin, keys, tables)

@@ -61,7 +61,8 @@ def run(
         width: runs computed side by side; results of different widths differ in rounding. By default 10; where plans
             are made on a GPU as many as there are, up to 50.
         device: `cpu`; `gpu`, where agents plan on the GPU while environments with a known model step on the host; or
-            `auto`, a GPU where JAX has one. Results of two devices differ in rounding.
+            `auto`, a GPU where JAX has one, but the CPU for agents whose plans are light (Q-learning, BQL; PSRL and
+            MMBI with few states). Results of two devices differ in rounding.
         readings: steps at which to read the curves, besides the usual ones.
         longest_gap: plan at least every so many steps. The paper's updates come ever more rarely; where an agent can
             repeat itself without moving, at a wall or by a refused pick-up, it learns one thing an update.
@@ -85,16 +86,18 @@ def run(
     if not 0 <= seed < 2**32:
         raise UserError(f"seed must lie between 0 and {2**32 - 1}, not {seed}.")
     entry = find(AGENTS, "agent", agent)
-    width = width or default_width(device, runs)
     box = None if table or bins is not None else open_box(env, env_settings or {})
     if box is not None:
+        width = width or default_width(device, runs)
         return run_box(
             box, entry, steps, runs, seed, settings or {}, half_life, width, readings, progress, 0, device, longest_gap
         )
-    places = find_places(device, width)
-    wake(places)
     world = open_world(env, env_settings or {}, table, bins)
     module = entry.load_for(DISCRETE, world.name)
+    light = plans_lightly(module, world)
+    width = width or default_width(device, runs, light)
+    places = find_places(device, width, light)
+    wake(places)
     config = inform(module, build_config(module.Config, agent, settings or {}), agent, world)
     began = time.perf_counter()
     reading = sorted({*reading_steps(steps), *(step for step in readings if 0 < step <= steps)})
@@ -136,6 +139,7 @@ class _Tabular:
 
     def __init__(self, environment: Environment):
         self.environment, self.name, self.model = environment, environment.name, environment.mdp()
+        self.spaces = environment.spaces()
         self.tables = loop.make_tables(environment.outcomes, environment.time_limit)
 
     def gain(self, policy: np.ndarray) -> float:
@@ -147,12 +151,13 @@ class _Tabular:
     ) -> Generator[Any]:
         """The events of one chunk, or those after a snapshot."""
         del numbers, seed
-        spaces = self.environment.spaces()
-        return loop.run_chunk(keys, self.tables, module, config, spaces, plans, readings, half_life, resume, places)
+        return loop.run_chunk(
+            keys, self.tables, module, config, self.spaces, plans, readings, half_life, resume, places
+        )
 
     def shapes(self, keys: loop.RunKeys, module: Any, config: Any) -> Any:
         """Shapes and dtypes of a snapshot's `runs`."""
-        return loop.run_shapes(keys, self.tables, module, config, self.environment.spaces())
+        return loop.run_shapes(keys, self.tables, module, config, self.spaces)
 
 
 class _Real:
@@ -238,9 +243,14 @@ def inform(module: Any, config: Any, agent: str, world: Any) -> Any:
     return module.informed(config, world.model)
 
 
-def default_width(device: str, runs: int) -> int:
+def plans_lightly(module: Any, world: _Tabular | _Real) -> bool:
+    """Whether a processor has done an agent's plans before a GPU has begun; agents say up to how many states."""
+    return world.spaces.states <= getattr(module, "LIGHT_PLANS", 0)
+
+
+def default_width(device: str, runs: int, light: bool = False) -> int:
     """Runs side by side: on a CPU always as many, so that no run depends on how many there are."""
-    if find_places(device, 1).plan.devices.flat[0].platform == "cpu":
+    if find_places(device, 1, light).plan.devices.flat[0].platform == "cpu":
         return loop.CHUNK_WIDTH
     chunks = -(-runs // GPU_WIDTH)
     return -(-runs // chunks)

@@ -16,7 +16,8 @@ import numpy as np
 
 from bellief.experiments import devices
 from bellief.experiments.devices import Places
-from bellief.experiments.loop import ACT_STREAM, INIT_STREAM, Plan, Reading, Run, RunKeys, Snapshot, plan_states
+from bellief.experiments.drive import Plan, Reading, Snapshot
+from bellief.experiments.segments import ACT_STREAM, INIT_STREAM, Run, RunKeys, plan_states
 from bellief.types import Spaces, Transition
 
 

@@ -90,9 +90,9 @@ class Progress(NamedTuple):
 class Diagnostics(NamedTuple):
     """What the weights of one step looked like."""
 
-    effective_sample_size: Float[Array, ""]
-    resamples: Int[Array, ""]
-    doublings: Int[Array, ""]
+    effective_sample_size: Float[Array, "*K"]
+    resamples: Int[Array, "*K"]
+    doublings: Int[Array, "*K"]
 
 
 def start(settings: Settings, final: Float[Array, "J S"], sigma: Float[Array, ""]) -> Progress:
@@ -119,11 +119,13 @@ def luck(
 
 
 def draw(
-    key: Key[Array, ""], settings: Settings, progress: Progress, luck: Float[Array, "K R"]
+    key: Key[Array, ""], settings: Settings, progress: Progress, luck: Float[Array, "K R"], hasty: bool = False
 ) -> tuple[Float[Array, "K S"], Float[Array, "J K"], Progress, Diagnostics]:
     """V_k ~ psi_{i+1} and the weights w_jk; `luck` is what the function of that name gave for this step's key.
 
     Unstable weights are cured as the paper says: draw the values again once, then double sigma until the sums hold.
+    With `hasty` they are not: `resamples` says of each value sample whether they would have to be. Summing that up, and
+    the sizes, is left to the caller, who can do so for all steps at once.
     """
     module = BELIEFS[settings.values]
 
@@ -143,7 +145,12 @@ def draw(
     values = module.sample_with(luck, progress.belief)
     weight, trusted = weights.plain(values, progress.utilities, progress.sigma, settings.likelihood)
     weight = jnp.where(progress.informed, weight, 1 / weight.shape[0])
-    first = (jnp.array(-1, jnp.int32), progress.sigma, values, weight, progress.informed & ~trusted)
+    if hasty:
+        doubtful = (progress.informed & ~trusted).astype(jnp.int32)
+        sizes = weights.effective_sample_size(weight)
+        return values, weight, progress, Diagnostics(sizes, doubtful, jnp.zeros_like(doubtful))
+    unsure = progress.informed & ~jnp.all(trusted)
+    first = (jnp.array(-1, jnp.int32), progress.sigma, values, weight, unsure)
     number, sigma, values, weight, _ = jax.lax.while_loop(unstable, again, first)
     diagnostics = Diagnostics(
         effective_sample_size=jnp.mean(weights.effective_sample_size(weight)),
@@ -162,18 +169,21 @@ def push(
     chain: tuple[Float[Array, "J S S"], Float[Array, "J S"]],
     values: Float[Array, "K S"],
     weight: Float[Array, "J K"],
+    samples: Float[Array, "J K S"] | None = None,
 ) -> Progress:
     """V_jk = B_j V_k for every pair, psi_i fitted to them with the weights, and the utilities for V_i.
 
-    `chain` holds each MDP's transition matrix and reward under the policy. The paper's third utility formula applied
-    to L draws of psi_{i+1} gives the very V_jk of L of the K draws, so those are used.
+    `chain` holds each MDP's transition matrix and reward under the policy; `samples` are the V_jk, where they are known
+    already. The paper's third utility formula applied to L draws of psi_{i+1} gives the very V_jk of L of the K draws,
+    so those are used.
 
     Deviation: the paper's Algorithm 3 weighs a second time after the policy is chosen. The weights concern V_{i+1},
     which depends on later policies only, so the second pass would compute the same numbers.
     """
     transition, reward = chain
     discount = mdps.discount.reshape(-1)[0]
-    samples = jax.vmap(utilities.expected, in_axes=(0, 0, None, None))(transition, reward, discount, values)
+    if samples is None:
+        samples = jax.vmap(utilities.expected, in_axes=(0, 0, None, None))(transition, reward, discount, values)
     if settings.utilities == "values":
         later = samples[:, : settings.utility_samples]
     elif settings.utilities == "expected":

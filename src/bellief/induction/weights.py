@@ -16,7 +16,7 @@ everything else is computed as logarithms.
 >>> bool(weights.is_unstable(log_weights))
 False
 >>> sums, trusted = weights.plain(values, utilities, jnp.array(0.1), "mixture")
->>> bool(trusted), bool(jnp.allclose(sums, shares))
+>>> bool(trusted.all()), bool(jnp.allclose(sums, shares))
 (True, True)
 """
 
@@ -68,8 +68,8 @@ def _exponents(
 
 def plain(
     values: Float[Array, "K S"], utilities: Float[Array, "J L S"], sigma: Float[Array, ""], likelihood: str
-) -> tuple[Float[Array, "J K"], Bool[Array, ""]]:
-    """The weights as the paper computes them, and whether they can be trusted.
+) -> tuple[Float[Array, "J K"], Bool[Array, "*K"]]:
+    """The weights as the paper computes them, and whether they can be trusted (those of each value sample, or all).
 
     A plain sum of exponentials needs one pass over them, a sum of logarithms two. What underflows in it is lost in
     rounding anyway if another MDP explains the same values well enough.
@@ -79,7 +79,7 @@ def plain(
         return normalise(log_weights), ~is_unstable(log_weights)
     # Without the barrier XLA would sum over j from the exponentials themselves, and store them for it.
     sums = jax.lax.optimization_barrier(jnp.sum(jnp.exp(_exponents(values, utilities, sigma)), axis=(0, 1)))
-    return sums / jnp.sum(sums, axis=0), jnp.all(jnp.max(sums, axis=0) > SAFE)
+    return sums / jnp.sum(sums, axis=0), jnp.max(sums, axis=0) > SAFE
 
 
 def normalise(log_weights: Float[Array, "J K"]) -> Float[Array, "J K"]:

@@ -21,8 +21,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from bellief.compiler import by_platform
 from bellief.mdp.tabular import TabularMDP
+from bellief.products import product
 
 
 def expected(
@@ -30,16 +30,7 @@ def expected(
 ) -> Float[Array, "L S"]:
     """u(s) = r(s) + discount * sum_s' P(s' | s) later(s'), for each of the L samples."""
     # With the large factor first, a processor need not transpose it.
-    return reward + _product(transition, (discount * later).T).T
-
-
-def _product(left: Float[Array, "n m"], right: Float[Array, "m p"]) -> Float[Array, "n p"]:
-    """On a GPU single precision is put together from three shorter products, which its matrix units compute."""
-
-    def on_gpu(left, right):
-        return jnp.matmul(left, right, precision=jax.lax.DotAlgorithmPreset.TF32_TF32_F32_X3)
-
-    return by_platform(jnp.matmul, on_gpu if left.dtype == jnp.float32 else jnp.matmul, left, right)
+    return reward + product(transition, (discount * later).T).T
 
 
 def sampled(

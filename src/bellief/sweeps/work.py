@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable, Generator
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from bellief.experiments import devices, loop
 from bellief.experiments.chunks import chunk_keys
 from bellief.experiments.collect import Collector
 from bellief.experiments.results import reading_steps
-from bellief.experiments.run import inform, open_any
+from bellief.experiments.run import inform, open_any, plans_lightly
 from bellief.experiments.run_box import Compiled, Real
 from bellief.experiments.stepped import ReplayError
 from bellief.sweeps import tables
@@ -72,21 +73,29 @@ class Chunk:
         self.config = inform(self.module, config, agent, self.world)
         self.seed, self.steps, self.half_life = identity["seed"], identity["steps"], identity["half_life"]
         self.numbers = range(identity["first"], identity["first"] + identity["width"])
-        self.keys = chunk_keys(self.seed, self.world.name, agent, self.numbers)
+        self.agent = agent
         self.readings = sorted({*reading_steps(self.steps), *identity["readings"]})
         self.plans = plan_steps(identity)
+
+    @cached_property
+    def keys(self) -> loop.RunKeys:
+        """The keys of the chunk's runs."""
+        return chunk_keys(self.seed, self.world.name, self.agent, self.numbers)
 
     def events(self, resume: loop.Snapshot | None) -> Generator[Any]:
         """The events of the chunk, or those after a snapshot."""
         keys, numbers, module, config = self.keys, self.numbers, self.module, self.config
+        places = () if isinstance(self.world, Compiled | Real) else (self.places(),)
         return self.world.run_chunk(
-            keys, numbers, self.seed, module, config, self.plans, self.readings, self.half_life, resume
+            keys, numbers, self.seed, module, config, self.plans, self.readings, self.half_life, resume, *places
         )
 
     def places(self) -> devices.Places:
         """Where the chunk is computed: continuous states step where they plan."""
-        places = devices.find_places("auto", len(self.numbers))
-        return devices.Places(places.plan, places.plan) if isinstance(self.world, Compiled | Real) else places
+        if isinstance(self.world, Compiled | Real):
+            place = devices.find_places("auto", len(self.numbers)).plan
+            return devices.Places(place, place)
+        return devices.find_places("auto", len(self.numbers), plans_lightly(self.module, self.world))
 
     def shapes(self) -> Any:
         """Shapes and dtypes that the runs of a checkpoint must have."""
@@ -125,7 +134,9 @@ def compute(
     where `stop` says so between two segments.
     """
     chunk = Chunk(cell.identity)
-    with devices.at_work(chunk.places()):
+    places = chunk.places()
+    devices.wake(places)
+    with devices.at_work(places):
         if checkpoint is not None:
             try:
                 resumed = decode(checkpoint, cell.id, chunk.shapes())

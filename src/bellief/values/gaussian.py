@@ -29,10 +29,14 @@ import jax.numpy as jnp
 from jax.scipy.special import ndtri
 from jaxtyping import Array, Float, Key
 
+from bellief.compiler import with_kernel
 from bellief.draws import normal as draw_normal
+from bellief.products import product
 
 # Unrolling a short elimination is faster than a loop; a long one would only lengthen compilation.
 UNROLLED_STATES = 12
+# Up to so many states a GPU eliminates in one kernel.
+LARGEST_IN_KERNEL = 128
 
 
 class Gaussian(NamedTuple):
@@ -75,7 +79,7 @@ def luck(key: Key[Array, ""], belief: Gaussian, count: int) -> Float[Array, "K*R
 
 def sample_with(normals: Float[Array, "K*R"], belief: Gaussian) -> Float[Array, "K S"]:
     """Independent value functions from their random numbers."""
-    return belief.mean + normals.reshape(-1, belief.factor.shape[0]) @ belief.factor
+    return belief.mean + product(normals.reshape(-1, belief.factor.shape[0]), belief.factor)
 
 
 def sample(key: Key[Array, ""], belief: Gaussian, count: int) -> Float[Array, "K S"]:
@@ -104,6 +108,21 @@ def semidefinite_root(covariance: Float[Array, "S S"]) -> Float[Array, "S S"]:
     Cholesky elimination in which a direction without variance left gets a zero row instead of a division by zero.
     """
     states = covariance.shape[0]
+    if states <= UNROLLED_STATES:
+        return _eliminate_all(covariance, unroll=True)
+    if states > LARGEST_IN_KERNEL or covariance.dtype != jnp.float32:
+        return _eliminate_all(covariance)
+
+    def in_one_kernel(covariance):
+        from bellief.values import root_kernel
+
+        return root_kernel.root(covariance)
+
+    return with_kernel(_eliminate_all, in_one_kernel, covariance)
+
+
+def _eliminate_all(covariance: Float[Array, "S S"], unroll: bool = False) -> Float[Array, "S S"]:
+    states = covariance.shape[0]
     floor = 8 * states * jnp.finfo(covariance.dtype).eps * jnp.diagonal(covariance)
 
     def eliminate(index, carry):
@@ -115,7 +134,7 @@ def semidefinite_root(covariance: Float[Array, "S S"]) -> Float[Array, "S S"]:
         return rest - jnp.outer(row, row), root.at[index].set(row)
 
     carry = (covariance, jnp.zeros_like(covariance))
-    if states <= UNROLLED_STATES:
+    if unroll:
         for index in range(states):
             carry = eliminate(index, carry)
         return carry[1]
