@@ -1,4 +1,4 @@
-"""Every tabular agent on the processor and on the GPU, with the same keys: do they agree?
+"""Every agent on the processor and on the GPU, with the same keys: do they agree?
 
 What is asked of each: at least nine runs in ten earn exactly the same (decisions are the same until two actions are
 equally good up to rounding), and what plans report of values differs by at most one part in a hundred of their size
@@ -22,17 +22,21 @@ import numpy as np
 import bellief
 
 AGENTS = {
-    "bbi": ("bbi", {}),
-    "bbi, optimistic": ("bbi", {"rule": "optimistic"}),
-    "bbi, thompson": ("bbi", {"rule": "thompson"}),
-    "psrl": ("psrl", {}),
-    "mmbi": ("mmbi", {}),
-    "bql": ("bql", {}),
-    "q-learning": ("q-learning", {}),
-    "oracle": ("oracle", {}),
-    "gptd": ("gptd", {}),
-    "bss": ("bss", {}),
-    "vdqn": ("vdqn", {}),
+    "bbi": ("nchain", "bbi", {}),
+    "bbi, optimistic": ("nchain", "bbi", {"rule": "optimistic"}),
+    "bbi, thompson": ("nchain", "bbi", {"rule": "thompson"}),
+    "bbi, lavalake": ("lavalake", "bbi", {}),
+    "bbi, maze": ("maze", "bbi", {}),
+    "psrl": ("nchain", "psrl", {}),
+    "mmbi": ("nchain", "mmbi", {}),
+    "bql": ("nchain", "bql", {}),
+    "q-learning": ("nchain", "q-learning", {}),
+    "oracle": ("nchain", "oracle", {}),
+    "bss": ("nchain", "bss", {}),
+    "vdqn": ("nchain", "vdqn", {}),
+    "bbi, linear-model": ("linear-model", "bbi", {}),
+    "vdqn, linear-model": ("linear-model", "vdqn", {}),
+    "gptd, linear-model": ("linear-model", "gptd", {}),
 }
 SAME_RUNS, VALUES = 0.9, 0.01
 
@@ -49,11 +53,11 @@ def values_apart(here, there) -> float | None:
 
 def compare(name: str, steps: int, runs: int, device: str) -> dict:
     """Both devices at once: each compiles for itself."""
-    agent, settings = AGENTS[name]
+    env, agent, settings = AGENTS[name]
     began = time.perf_counter()
 
     def go(where):
-        return bellief.run("nchain", agent, steps, runs, settings=settings, device=where, width=runs)
+        return bellief.run(env, agent, steps, runs, settings=settings, device=where, width=runs)
 
     with ThreadPoolExecutor(2) as pool:
         here, there = pool.map(go, ("cpu", device))
