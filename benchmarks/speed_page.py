@@ -96,6 +96,26 @@ def scaling() -> list[str]:
     return lines
 
 
+def curves() -> list[str]:
+    document = json.loads((RESULTS / "gpu.json").read_text())
+    lines = ["| curve | seconds | of these compiling the plan | GiB on the host | reward, last half (standard error) |"]
+    lines.append("|---|---|---|---|---|")
+    for name, one in document["curves"].items():
+        compiling = "plans on the host" if one["compiling"] is None else one["compiling"]
+        alone = "" if one["alone"] else ", others beside it"
+        reward = f"{one['reward'][0]} ({one['reward'][1]})"
+        lines.append(f"| {name} | {one['seconds']}{alone} | {compiling} | {one['gibibytes']} | {reward} |")
+    return lines
+
+
+def agreement() -> list[str]:
+    lines = ["| agent | runs that earn exactly the same | values of plans differ by at most |", "|---|---|---|"]
+    for name, one in json.loads((RESULTS / "agreement.json").read_text()).items():
+        apart = "not reported" if one["values_apart"] is None else f"{100 * one['values_apart']:.2g}%"
+        lines.append(f"| {name} | {one['same_runs']:.0%} | {apart} |")
+    return lines
+
+
 def main() -> None:
     """Fill the page's template."""
     document = json.loads((RESULTS / "speed.json").read_text())
@@ -108,6 +128,8 @@ def main() -> None:
         repeats=max(len(times) for one in document["seconds"].values() for times in one.values()),
         goals="\n".join(goals(document["seconds"])),
         others="\n".join(others(document["seconds"])),
+        curves="\n".join(curves()),
+        agreement="\n".join(agreement()),
         scaling="\n".join(scaling()),
     )
     (RESULTS / "speed.md").write_text(page.rstrip() + "\n")

@@ -129,11 +129,18 @@ def test_planning_returns_only_what_it_changes():
 
 
 @pytest.mark.parametrize(
-    ("env", "agent", "light"),
-    [("nchain", "psrl", True), ("lavalake", "psrl", False), ("maze", "q-learning", True), ("nchain", "bbi", False)],
+    ("env", "agent", "width", "light"),
+    [
+        ("nchain", "psrl", None, True),
+        ("nchain", "psrl", 50, True),
+        ("lavalake", "psrl", None, False),
+        ("maze", "q-learning", 10, True),
+        ("maze", "q-learning", 30, False),
+        ("nchain", "bbi", None, False),
+    ],
 )
-def test_light_plans_stay_on_the_host(env, agent, light):
-    assert plans_lightly(AGENTS[agent].load(), open_world(env, {}, False, None)) == light
+def test_light_plans_stay_on_the_host(env, agent, width, light):
+    assert plans_lightly(AGENTS[agent].load(), open_world(env, {}, False, None), width) == light
 
 
 def test_auto_leaves_light_plans_to_the_processor(monkeypatch):

@@ -45,8 +45,8 @@ from bellief.types import Spaces, Transition
 from bellief.values import gaussian, joint
 
 VALUES = ("gaussian", "joint")
-# On a GPU the paper's induction for so many states is one kernel.
-SMALL = 12
+# On a GPU the paper's induction for so many states is one kernel; for nine it would compile for 15 seconds and more.
+SMALL = 8
 # From so many states on a GPU backs samples up by a kernel: gathering the chosen rows first would take it longer.
 LARGE = 128
 

@@ -106,7 +106,7 @@ def init(key: Key[Array, ""], config: Config, spaces: Spaces) -> State:
     """The prior."""
     prior = (config.mean, config.strength, config.shape, config.rate)
     table = (spaces.states, spaces.actions)
-    return State(Parameters(*(jnp.full(table, value, jnp.float32) for value in prior)), jax.random.key_data(key))
+    return State(Parameters(*(jnp.full(table, value, float) for value in prior)), jax.random.key_data(key))
 
 
 def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> tuple[State, Info]:

@@ -56,7 +56,7 @@ def init(key: Key[Array, ""], config: Config, spaces: BoxSpaces) -> State:
         linear.init(prior, model_form(config, spaces.dimension), spaces),
         memory,
         ending.init(ENDS, spaces.dimension),
-        1e-3 * jax.random.normal(weight_key, shape, jnp.float32),
+        1e-3 * jax.random.normal(weight_key, shape, float),
         memories.bounds(memory, spaces),
     )
 

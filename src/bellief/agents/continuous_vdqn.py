@@ -24,7 +24,7 @@ class Info(NamedTuple):
 
 def init(key: Key[Array, ""], config: Config, spaces: BoxSpaces) -> State:
     """An untrained network and an empty buffer."""
-    empty = jnp.zeros((config.buffer, spaces.dimension), jnp.float32)
+    empty = jnp.zeros((config.buffer, spaces.dimension), float)
     return vdqn.begin(key, config, spaces.dimension, spaces.actions, empty)
 
 

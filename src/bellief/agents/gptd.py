@@ -101,7 +101,7 @@ def init(key: Key[Array, ""], config: Config, spaces: BoxSpaces) -> State:
     """The prior; values of zero."""
     del key
     dimension = spaces.dimension
-    zeros = jnp.zeros(dimension, jnp.float32)
+    zeros = jnp.zeros(dimension, float)
     last = Transition(zeros, jnp.array(0, jnp.int32), zeros[0], jnp.copy(zeros), jnp.array(False))
     low = [-UNKNOWN_WIDTH / 2 if value is None else value for value in spaces.low]
     high = [UNKNOWN_WIDTH / 2 if value is None else value for value in spaces.high]
@@ -114,8 +114,8 @@ def init(key: Key[Array, ""], config: Config, spaces: BoxSpaces) -> State:
     return State(
         learned,
         Pending(last, jnp.array(False)),
-        jnp.zeros(size, jnp.float32),
-        jnp.array([low, high], jnp.float32),
+        jnp.zeros(size, float),
+        jnp.array([low, high], float),
         jnp.arange(spaces.actions),
     )
 

@@ -26,9 +26,9 @@ class Memory(NamedTuple):
 
 def init(key: Key[Array, ""], size: int, dimension: int) -> Memory:
     """Nothing seen: ranges are empty, from plus to minus infinity."""
-    nothing = jnp.array([jnp.inf, -jnp.inf], jnp.float32)
+    nothing = jnp.array([jnp.inf, -jnp.inf], float)
     return Memory(
-        jnp.zeros((size, dimension), jnp.float32),
+        jnp.zeros((size, dimension), float),
         jnp.array(0, jnp.int32),
         jax.random.key_data(key),
         jnp.tile(nothing[:, None], (1, dimension)),

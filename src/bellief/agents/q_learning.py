@@ -68,7 +68,7 @@ def init(key: Key[Array, ""], config: Config, spaces: Spaces) -> State:
     """All zero."""
     del key, config
     shape = (spaces.states, spaces.actions)
-    return State(jnp.zeros(shape, jnp.float32), jnp.zeros(shape, jnp.int32))
+    return State(jnp.zeros(shape, float), jnp.zeros(shape, jnp.int32))
 
 
 def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> tuple[State, Info]:

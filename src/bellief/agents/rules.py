@@ -61,4 +61,4 @@ def lots(keys: Key[Array, "H"], shape: tuple[int, ...], dtype: jnp.dtype) -> Flo
 def argmax_with(lots: Float[Array, "S*A"], scores: Float[Array, "S A"]) -> Int[Array, "S"]:
     """Best action of each state; of several the one with the largest lot."""
     best = scores == jnp.max(scores, axis=-1, keepdims=True)
-    return jnp.argmax(jnp.where(best, lots.reshape(scores.shape), -1), axis=-1)
+    return jnp.argmax(jnp.where(best, lots.reshape(scores.shape), -1), axis=-1).astype(jnp.int32)

@@ -37,7 +37,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Int, Key, UInt32
 
 from bellief.draws import fold_in, split
@@ -157,17 +156,18 @@ def begin(key: Key[Array, ""], config: Config, size: int, actions: int, empty: A
         # A copy, because buffers that are handed on for reuse must not be shared.
         target=jax.tree.map(jnp.copy, weights),
         optimiser=_adam(config).init(weights),
-        replay=Transition(empty, jnp.copy(numbers), numbers.astype(jnp.float32), jnp.copy(empty), numbers.astype(bool)),
+        replay=Transition(empty, jnp.copy(numbers), numbers.astype(float), jnp.copy(empty), numbers.astype(bool)),
         steps=jnp.array(0, jnp.int32),
-        loss=jnp.array(0, jnp.float32),
+        loss=jnp.array(0, float),
         key_data=jax.random.key_data(own_key),
     )
 
 
 def _between(key: Key[Array, ""], shape: tuple[int, ...], reach: float) -> Float[Array, "*shape"]:
     """Uniform between -reach and reach, as `jax.random.uniform` has it."""
-    low, high = np.float32(-reach), np.float32(reach)
-    return jnp.maximum(low, draw_uniform(key, shape) * (high - low) + low)
+    dtype = jax.dtypes.canonicalize_dtype(float)
+    low, high = dtype.type(-reach), dtype.type(reach)
+    return jnp.maximum(low, draw_uniform(key, shape, dtype) * (high - low) + low)
 
 
 def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> tuple[State, Info]:

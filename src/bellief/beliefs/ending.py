@@ -47,7 +47,7 @@ class Boundary(NamedTuple):
 
 def init(size: int, dimension: int) -> Ends:
     """None seen."""
-    return Ends(jnp.zeros((size, dimension), jnp.float32), jnp.array(0, jnp.int32))
+    return Ends(jnp.zeros((size, dimension), float), jnp.array(0, jnp.int32))
 
 
 def update(ends: Ends, state: Float[Array, "D"], ended: Array) -> Ends:

@@ -109,7 +109,7 @@ def init(prior: Prior, form: Form, spaces: BoxSpaces) -> LinearBelief:
         for_each_action(transitions),
         for_each_action(rewards),
         matrix_normal.init(1, 1, *noise),
-        jnp.array([low, high], jnp.float32),
+        jnp.array([low, high], float),
     )
 
 

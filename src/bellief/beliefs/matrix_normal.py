@@ -30,7 +30,7 @@ YtY - M^T K M does not.
 True
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -65,9 +65,7 @@ class Moments(NamedTuple):
     degrees: Float[Array, ""]
 
 
-def init(
-    features: int, outputs: int, precision: float, scale: float, degrees: float, dtype: jnp.dtype = jnp.float32
-) -> Regression:
+def init(features: int, outputs: int, precision: float, scale: float, degrees: float, dtype: Any = float) -> Regression:
     """The prior M = 0, K = precision I, Psi = scale I, nu = degrees."""
     diagonal = jnp.concatenate([jnp.full(features, precision, dtype), jnp.full(outputs, scale, dtype)])
     return Regression(jnp.diag(jnp.sqrt(diagonal)), jnp.asarray(degrees, dtype))

@@ -18,7 +18,7 @@ updating needs no prior and the count stays an exact integer.
 (1,)
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
@@ -46,7 +46,7 @@ class Statistics(NamedTuple):
     squares: Float[Array, "*rows"]
 
 
-def init(rows: tuple[int, ...], dtype: jnp.dtype = jnp.float32) -> Statistics:
+def init(rows: tuple[int, ...], dtype: Any = float) -> Statistics:
     """No observations yet."""
     return Statistics(jnp.zeros(rows, jnp.int32), jnp.zeros(rows, dtype), jnp.zeros(rows, dtype))
 

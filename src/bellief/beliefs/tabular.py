@@ -38,7 +38,7 @@ Where episodes can end, the end is one more outcome:
 
 import dataclasses
 import math
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -116,7 +116,7 @@ class TabularBelief(NamedTuple):
     rewards: normal_gamma.Statistics
 
 
-def init(states: int, actions: int, terminates: bool = False, dtype: jnp.dtype = jnp.float32) -> TabularBelief:
+def init(states: int, actions: int, terminates: bool = False, dtype: Any = float) -> TabularBelief:
     """The belief before any data."""
     return TabularBelief(
         dirichlet.init((states, actions), states + int(terminates)), normal_gamma.init((states, actions), dtype)

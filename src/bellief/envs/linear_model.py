@@ -92,9 +92,7 @@ def linear_model(member_number: int | None = None, noise: float = 0.05) -> BoxEn
 
     def constants(run: int) -> Constants:
         transition, reward = member(run if member_number is None else member_number)
-        return Constants(
-            jnp.asarray(transition, jnp.float32), jnp.asarray(reward, jnp.float32), jnp.asarray(noise, jnp.float32)
-        )
+        return Constants(jnp.asarray(transition, float), jnp.asarray(reward, float), jnp.asarray(noise, float))
 
     return BoxEnvironment(
         name="linear-model",

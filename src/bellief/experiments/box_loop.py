@@ -45,7 +45,7 @@ def _begin(keys, constants, *, agent: ModuleType, config, spaces: BoxSpaces, env
     def one_run(key, own):
         luck = jax.random.uniform(jax.random.fold_in(key.environment, FIRST_STATE), (environment.luck,))
         state = agent.init(jax.random.fold_in(key.agent, INIT_STREAM), config, spaces)
-        zero, none = jnp.array(0, jnp.int32), jnp.array(0.0, jnp.float32)
+        zero, none = jnp.array(0, jnp.int32), jnp.array(0.0, float)
         return BoxRun(state, environment.start(own, luck), zero, zero, none, none)
 
     return jax.vmap(one_run)(keys, constants)
@@ -108,7 +108,7 @@ def _advance(keys, constants, first, last, rate, runs: BoxRun, *, agent: ModuleT
             return jax.lax.fori_loop(begin, end, lambda step, inner: one_step(step, luck, inner), carry)
 
         none = jnp.array(0, jnp.int32)
-        carry = (run, Earned(jnp.array(0.0, jnp.float32), none, none, none))
+        carry = (run, Earned(jnp.array(0.0, float), none, none, none))
         return jax.lax.fori_loop(first // BLOCK, (last + BLOCK - 1) // BLOCK, one_block, carry)
 
     return jax.vmap(one_run)(keys, constants, runs)

@@ -94,7 +94,7 @@ def run(
         )
     world = open_world(env, env_settings or {}, table, bins)
     module = entry.load_for(DISCRETE, world.name)
-    light = plans_lightly(module, world)
+    light = plans_lightly(module, world, width)
     width = width or default_width(device, runs, light)
     places = find_places(device, width, light)
     wake(places)
@@ -243,9 +243,13 @@ def inform(module: Any, config: Any, agent: str, world: Any) -> Any:
     return module.informed(config, world.model)
 
 
-def plans_lightly(module: Any, world: _Tabular | _Real) -> bool:
-    """Whether a processor has done an agent's plans before a GPU has begun; agents say up to how many states."""
-    return world.spaces.states <= getattr(module, "LIGHT_PLANS", 0)
+def plans_lightly(module: Any, world: _Tabular | _Real, width: int | None) -> bool:
+    """Whether a processor has done an agent's plans before a GPU has begun; agents say up to how many states.
+
+    But many runs whose steps are not light step sooner in several groups, as they do beside a GPU.
+    """
+    few = width is None or width <= loop.CHUNK_WIDTH or getattr(module, "LIGHT_STEPS", False)
+    return few and world.spaces.states <= getattr(module, "LIGHT_PLANS", 0)
 
 
 def default_width(device: str, runs: int, light: bool = False) -> int:

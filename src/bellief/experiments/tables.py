@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -21,12 +22,13 @@ class Tables(NamedTuple):
     time_limit: Int[Array, ""]
 
 
-def make_tables(outcomes: Outcomes, time_limit: int | None = None, dtype: Any = np.float32) -> Tables:
-    """The outcome table of an environment, in ordinary memory until someone steps.
+def make_tables(outcomes: Outcomes, time_limit: int | None = None) -> Tables:
+    """The outcome table of an environment in JAX's precision, in ordinary memory until someone steps.
 
     The last possible outcome's cumulative probability is lifted above any uniform, so that what rounding leaves of one
     cannot fall to an outcome that never happens.
     """
+    dtype = jax.dtypes.canonicalize_dtype(float)
 
     def array(numbers, kind=None) -> Any:
         return np.asarray(numbers, kind)

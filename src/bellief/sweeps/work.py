@@ -95,7 +95,8 @@ class Chunk:
         if isinstance(self.world, Compiled | Real):
             place = devices.find_places("auto", len(self.numbers)).plan
             return devices.Places(place, place)
-        return devices.find_places("auto", len(self.numbers), plans_lightly(self.module, self.world))
+        width = len(self.numbers)
+        return devices.find_places("auto", width, plans_lightly(self.module, self.world, width))
 
     def shapes(self) -> Any:
         """Shapes and dtypes that the runs of a checkpoint must have."""

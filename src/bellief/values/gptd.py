@@ -39,7 +39,7 @@ The same with a kernel and a dictionary of points:
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -67,7 +67,7 @@ class Weights(NamedTuple):
 
 def init_features(size: int) -> FeatureForm:
     """The prior w ~ N(0, I)."""
-    return FeatureForm(jnp.eye(size + 1, dtype=jnp.float32))
+    return FeatureForm(jnp.eye(size + 1, dtype=float))
 
 
 def update_features(
@@ -124,7 +124,7 @@ class Process(NamedTuple):
     covariance: Float[Array, "M M"]
 
 
-def init_dictionary(most: int, shape: tuple[int, ...], dtype: jnp.dtype = jnp.float32) -> Dictionary:
+def init_dictionary(most: int, shape: tuple[int, ...], dtype: Any = float) -> Dictionary:
     """An empty dictionary with room for `most` points."""
     square = jnp.zeros((most, most), dtype)
     return Dictionary(
