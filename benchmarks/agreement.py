@@ -37,6 +37,7 @@ AGENTS = {
     "vdqn": ("nchain", "vdqn", {}),
     "bbi, linear-model": ("linear-model", "bbi", {}),
     "vdqn, linear-model": ("linear-model", "vdqn", {}),
+    "psrl, linear-model": ("linear-model", "psrl", {}),
     "gptd, linear-model": ("linear-model", "gptd", {}),
 }
 SAME_RUNS, VALUES = 0.9, 0.01
@@ -49,7 +50,8 @@ def values_apart(here, there) -> float | None:
     both = here.info.merge(there.info, on=["run", "step"])
     # Before each pair has been tried, values are sums of large rewards of either sign; their spread is the scale.
     scale = 1 + both["value_mean_x"].abs() + both.get("value_sd_x", 0)
-    return float(((both["value_mean_x"] - both["value_mean_y"]).abs() / scale).max())
+    # A number that is none on one of them must not go unnoticed.
+    return float(((both["value_mean_x"] - both["value_mean_y"]).abs() / scale).max(skipna=False))
 
 
 def compare(name: str, steps: int, runs: int, device: str) -> dict:

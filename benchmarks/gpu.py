@@ -3,7 +3,7 @@
 Each curve is a process of its own, timed from its start to its end, with nothing compiled before; but for a first one
 that does not count, so that reading software from disk for the first time is not timed. Those of `--alone` come first,
 one at a time; the others follow, several at once, the largest first. What is computed is kept as sweeps, from which
-`bellief paper --scale full --reuse` draws its figures.
+`bellief paper --scale full --reuse DIR` draws its figures.
 
     python benchmarks/gpu.py --out runs/gpu                      # writes runs/gpu/times.json
     python benchmarks/gpu.py --out runs/gpu --curves maze/BBI    # one of them
@@ -48,6 +48,8 @@ def specs(folder: Path, chosen: list[str] | None, steps: int | None) -> list[Pat
                 spec = whole | {"name": name, "agents": [agent], "steps": steps or whole["steps"]}
                 found.append(folder / f"{name}.yaml")
                 found[-1].write_text(yaml.safe_dump(spec))
+    if chosen and len(found) != len(set(chosen)):
+        sys.exit(f"Not all of {', '.join(chosen)} are curves of the paper's sweeps; 'bellief paper --list' has them.")
     return found
 
 
@@ -68,12 +70,19 @@ def compute(spec: Path, out: Path) -> dict:
     compiled = [float(one) for one in COMPILED.findall(log.read_text())]
     found = {
         "seconds": round(seconds, 2),
+        "plans_on": place_of(out / name),
         "compiling": round(max(compiled), 2) if compiled else None,
         "gibibytes": round(used.ru_maxrss / 2**20, 2),
         "reward": last_half(out / name),
     }
     print(name, json.dumps(found), flush=True)
     return found
+
+
+def place_of(store: Path) -> str:
+    """Where plans were made, as the store's cells say."""
+    cell = next((store / "cells").glob("*.json"))
+    return json.loads(cell.read_text())["made"][-1]["backend"]
 
 
 def last_half(store: Path) -> tuple[float, float]:
@@ -94,6 +103,8 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=6, help="of the others at once")
     parser.add_argument("--steps", type=int, help="instead of the paper's")
     options = parser.parse_args()
+    if options.out.exists() and any(options.out.iterdir()):
+        parser.error(f"{options.out} is not empty: what is there would be found finished, and not timed.")
     options.out.mkdir(parents=True, exist_ok=True)
     device = subprocess.run(
         [sys.executable, "-c", "import jax; print(jax.devices()[0].device_kind)"], capture_output=True, text=True
@@ -103,13 +114,19 @@ def main() -> None:
     compute(trial, options.out / "warm-up")
     apart = [spec for spec in todo if spec.stem in options.alone]
     others = [spec for spec in reversed(todo) if spec not in apart]
-    curves = {}
+    curves, failed = {}, []
+
+    def one(spec: Path, alone: bool) -> None:
+        try:
+            curves[spec.stem] = compute(spec, options.out) | {"alone": alone}
+        except RuntimeError as error:
+            failed.append(str(error))
+
     for spec in apart:
-        curves[spec.stem] = compute(spec, options.out) | {"alone": True}
+        one(spec, alone=True)
     began = time.monotonic()
     with ThreadPoolExecutor(options.processes) as pool:
-        for spec, found in zip(others, pool.map(lambda spec: compute(spec, options.out), others), strict=True):
-            curves[spec.stem] = found | {"alone": False}
+        list(pool.map(lambda spec: one(spec, alone=False), others))
     together = time.monotonic() - began
     summary = {
         "date": str(date.today()),
@@ -117,11 +134,13 @@ def main() -> None:
         "jax": jax.__version__,
         "processes": options.processes,
         "others_seconds": round(together, 1),
-        "total_seconds": round(together + sum(curves[spec.stem]["seconds"] for spec in apart), 1),
-        "curves": curves,
+        "total_seconds": round(together + sum(found["seconds"] for found in curves.values() if found["alone"]), 1),
+        "curves": {spec.stem: curves[spec.stem] for spec in todo if spec.stem in curves},
+        "failed": failed,
     }
     (options.out / "times.json").write_text(json.dumps(summary, indent=1) + "\n")
-    print(f"{len(todo)} curves in {summary['total_seconds']} s")
+    print(f"{len(curves)} curves in {summary['total_seconds']} s", *failed, sep="\n")
+    sys.exit(bool(failed))
 
 
 if __name__ == "__main__":

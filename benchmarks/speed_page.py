@@ -101,7 +101,7 @@ def curves() -> list[str]:
     lines = ["| curve | seconds | of these compiling the plan | GiB on the host | reward, last half (standard error) |"]
     lines.append("|---|---|---|---|---|")
     for name, one in document["curves"].items():
-        compiling = "plans on the host" if one["compiling"] is None else one["compiling"]
+        compiling = "plans on the host" if one["plans_on"] == "cpu" else one["compiling"]
         alone = "" if one["alone"] else ", others beside it"
         reward = f"{one['reward'][0]} ({one['reward'][1]})"
         lines.append(f"| {name} | {one['seconds']}{alone} | {compiling} | {one['gibibytes']} | {reward} |")
@@ -109,7 +109,7 @@ def curves() -> list[str]:
 
 
 def agreement() -> list[str]:
-    lines = ["| agent | runs that earn exactly the same | values of plans differ by at most |", "|---|---|---|"]
+    lines = ["| agent | runs that earn the same | values of plans differ by at most |", "|---|---|---|"]
     for name, one in json.loads((RESULTS / "agreement.json").read_text()).items():
         apart = "not reported" if one["values_apart"] is None else f"{100 * one['values_apart']:.2g}%"
         lines.append(f"| {name} | {one['same_runs']:.0%} | {apart} |")

@@ -13,6 +13,7 @@ from bellief.agents import bbi, rules
 from bellief.beliefs import tabular
 from bellief.envs import make
 from bellief.induction import method1
+from bellief.mdp.tabular import TabularMDP
 
 bbi_kernel = pytest.importorskip("bellief.agents.bbi_kernel")
 
@@ -115,3 +116,43 @@ def test_planning_without_looking_back_is_the_same(both, monkeypatch, sigma, ret
     assert (int(found[1].doublings) > 0) == retries
     for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_plans_made_again_leave_those_beside_them_alone(both, monkeypatch):
+    """Side by side with one that needs a cure, as runs are."""
+    plain, _ = both
+    sigmas = jnp.array([1.0, 1e-3], jnp.float32)
+    wanted = jax.vmap(plain)(sigmas)
+    monkeypatch.setattr(bbi, "SMALL", 0)
+    monkeypatch.setattr(bbi, "by_platform", lambda plain, on_gpu: on_gpu())
+    plain.clear_cache()
+    found = jax.vmap(plain)(sigmas)
+    assert (found[1].doublings > 0).tolist() == [False, True]
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("states", "samples", "asked"), [(127, 20, False), (128, 20, True), (128, 100, False)])
+def test_backups_are_a_kernel_in_programs_for_a_gpu(states, samples, asked):
+    """Lowered, not run: that needs no GPU."""
+    config = bbi.Config(horizon=1, mdps=2, samples=samples)
+    spaces = SPACES._replace(states=states, support=None)
+    state = jax.eval_shape(lambda: bbi.init(KEY, config, spaces))
+    with compiler.building_for("gpu"):
+        plan = jax.jit(lambda state: bbi.plan(KEY, config, spaces, state))
+        text = plan.trace(state).lower(lowering_platforms=("cuda",)).as_text()
+    assert ("_kernel" in text) == asked
+
+
+def test_backups_in_one_go_are_those_of_the_push():
+    rng = np.random.default_rng(0)
+    transition, reward = rng.dirichlet(np.ones(6), (3, 6, 2)), rng.normal(size=(3, 6, 2))
+    actions, values = jnp.asarray([0, 1, 1, 0, 1, 0]), rng.normal(size=(4, 6))
+    start = np.full(6, 1 / 6)
+    mdps = TabularMDP(
+        *(jnp.asarray(one, jnp.float32) for one in (transition, reward, np.zeros((3, 6, 2)), start, np.full(3, 0.9)))
+    )
+    found = bbi._back_up(mdps, 0.9, bbi._chain(mdps, actions), actions, jnp.asarray(values, jnp.float32))
+    rows = np.arange(6)
+    expected = reward[:, None, rows, actions] + 0.9 * np.einsum("jst,kt->jks", transition[:, rows, actions], values)
+    np.testing.assert_allclose(found, expected, atol=1e-5)

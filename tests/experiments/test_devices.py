@@ -1,5 +1,6 @@
 """Where runs step and plan: one device, two, or the host and a GPU, with the same keys and the same results."""
 
+import inspect
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import bellief
+from bellief.cli import jax_setup
 from bellief.errors import UserError
 from bellief.experiments import away, devices, segments
 from bellief.experiments.drive import Plan
@@ -96,11 +98,37 @@ def test_waves_that_fail_are_closed():
         finally:
             closed.append(number)
 
-    events = away._side_by_side([wave(0), wave(1)], places)
+    waves = [wave(0), wave(1)]
+    events = away._side_by_side(waves, places)
     assert next(events).info.tolist() == [0, 1]
     with pytest.raises(ValueError, match="no plan"):
         next(events)
     assert sorted(closed) == [0, 1]
+    assert [inspect.getgeneratorstate(one) for one in waves] == ["GEN_CLOSED"] * 2
+
+
+def test_waves_that_are_given_up_are_closed():
+    def wave(number):
+        for step in range(100):
+            yield Plan(step, np.array([number]))
+
+    waves = [wave(0), wave(1)]
+    events = away._side_by_side(waves, devices.find_places("cpu", 2))
+    assert [next(events).step, next(events).step] == [0, 1]
+    events.close()
+    assert [inspect.getgeneratorstate(one) for one in waves] == ["GEN_CLOSED"] * 2
+
+
+def test_all_waves_hear_the_same_of_snapshots(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(away.time, "monotonic", lambda: now[0])
+    due = away._Pause(1.0)
+    assert not due(1)
+    now[0] = 1.5  # the other wave comes later
+    assert not due(1)
+    assert due(2)
+    assert due(2)
+    assert not due(3)
 
 
 class Thinker:
@@ -147,9 +175,13 @@ def test_auto_leaves_light_plans_to_the_processor(monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     monkeypatch.setattr(jax, "devices", lambda *kind: [f"device of {kind or 'any kind'}"])
     monkeypatch.setattr(devices, "_mesh", lambda found, width: found)
+    monkeypatch.setattr(devices, "prefer_on_gpu", lambda: None)
     assert devices.find_places("auto", 1, light=True).plan == ["device of ('cpu',)"]
     assert devices.find_places("auto", 1).plan == ["device of any kind"]
     assert devices.find_places("gpu", 1, light=True).plan == ["device of ('gpu',)"]
+    monkeypatch.setenv(jax_setup.INSIST, "gpu")  # as `--device gpu` does
+    assert devices.find_places("auto", 1, light=True).plan == ["device of any kind"]
+    assert jax_setup.INSIST == devices.INSIST
 
 
 def test_devices_that_are_not_there():

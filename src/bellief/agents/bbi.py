@@ -49,6 +49,8 @@ VALUES = ("gaussian", "joint")
 SMALL = 8
 # From so many states on a GPU backs samples up by a kernel: gathering the chosen rows first would take it longer.
 LARGE = 128
+# A kernel holds all samples of a few states at once.
+MOST_SAMPLES = 64
 
 
 # Acting looks something up and learning counts: runs step faster one after the other than side by side.
@@ -246,8 +248,8 @@ def _back_up(mdps: TabularMDP, discount: float, chain, actions: Int[Array, "S"],
     """V_jk = B_j V_k; a GPU takes the chosen rows from all transitions while it multiplies."""
 
     def plain(later):
-        transition, reward = chain
-        return jax.vmap(utilities.expected, in_axes=(0, 0, None, None))(transition, reward, 1.0, later)
+        one = jnp.ones((), later.dtype)
+        return jax.vmap(lambda rows, reward: utilities.expected(rows, reward, one, later))(*chain)
 
     def in_one_kernel(later):
         from bellief.mdp import chosen_kernel
@@ -283,7 +285,7 @@ def _scores(key, config: Config, q_samples: Float[Array, "n S A"], mass: Float[A
 def _gaussian_induction(key, config: Config, spaces: Spaces, mdps: TabularMDP, final, sigma):
     """Algorithm 3 with Method 1 and the paper's Gaussian."""
     settings = config.method1_settings(spaces.states)
-    large = spaces.states >= LARGE and final.dtype == jnp.float32
+    large = spaces.states >= LARGE and settings.samples <= MOST_SAMPLES and final.dtype == jnp.float32
 
     def step(hasty, carry, given):
         progress, _ = carry

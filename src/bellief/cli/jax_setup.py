@@ -12,6 +12,8 @@ from bellief.cli.failures import OptionError
 from bellief.errors import UserError
 
 DEVICES = ("auto", "cpu", "gpu")
+# As in `experiments.devices`, which imports JAX.
+INSIST = "BELLIEF_DEVICE"
 # Set to "off", compiled programs are not kept.
 SWITCH = "BELLIEF_COMPILATION_CACHE"
 FOLDER = "JAX_COMPILATION_CACHE_DIR"
@@ -44,6 +46,7 @@ def use_device(device: str) -> None:
 
         with contextlib.suppress(RuntimeError):
             if jax.default_backend() == "gpu":
+                os.environ[INSIST] = "gpu"
                 return
         raise UserError("JAX finds no GPU here: install 'bellief[cuda]' where there is one, or leave out --device.")
 

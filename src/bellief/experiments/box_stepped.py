@@ -70,7 +70,7 @@ def run_chunk(
         following = np.stack([result[0] for result in results])
         rewards, ended, cut = (np.array([result[part] for result in results]) for part in (1, 2, 3))
         if step > replayed:
-            seen: Any = (observations, actions, rewards.astype(np.float32), following, ended)
+            seen: Any = (observations, actions, rewards.astype(jax.dtypes.canonicalize_dtype(float)), following, ended)
             states = stepped.update(states, jax.tree.map(jnp.asarray, Transition(*seen)), **of)
         # A copy: the device may still be reading the successors when fresh starts are written below.
         observations = following.copy()

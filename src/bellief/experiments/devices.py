@@ -6,6 +6,7 @@ Runs are split over all devices of a kind, as far as their number divides.
 """
 
 import contextlib
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -19,6 +20,8 @@ from bellief.errors import UserError
 from bellief.processors import cores
 
 DEVICES = ("auto", "cpu", "gpu")
+# Where this variable says "gpu", as the command line's option makes it, `auto` does not leave light plans to the host.
+INSIST = "BELLIEF_DEVICE"
 RUNS = "runs"
 # Stepping fifty small runs is soon done: calling for more groups would take longer than computing them.
 MOST_GROUPS, MOST_LARGE_GROUPS = 2, 10
@@ -39,6 +42,7 @@ def find_places(device: str, width: int, light: bool = False) -> Places:
     """
     if device not in DEVICES:
         raise UserError(f"There is no device '{device}'; choose one of {', '.join(DEVICES)}.")
+    light = light and os.environ.get(INSIST) != "gpu"
     if device == "cpu" or (device == "auto" and (light or jax.default_backend() == "cpu")):
         mesh = _mesh(jax.devices("cpu"), width)
         return Places(mesh, mesh)

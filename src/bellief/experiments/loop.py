@@ -64,7 +64,8 @@ def run_chunk(
     """Drive one chunk to the last reading step, yielding a `Plan` after each plan, a `Reading` at each reading step,
     a `Snapshot` now and then after these, and the final `Run` at the end. Steps are counted from 1; a plan at step t
     precedes the t-th action. With `resume`, what comes after that snapshot. `places` are those of the device `auto` if
-    not given. Up to `together` events, plans or readings, come between two snapshots.
+    not given. Up to `together` events, plans or readings, come between two snapshots, or half a second and more where
+    plans are made on another device.
     """
     places = places or devices.find_places("auto", len(keys.agent))
     tables = devices.put(tables, places.step, split=False)

@@ -61,8 +61,8 @@ def run(
         width: runs computed side by side; results of different widths differ in rounding. By default 10; where plans
             are made on a GPU as many as there are, up to 50.
         device: `cpu`; `gpu`, where agents plan on the GPU while environments with a known model step on the host; or
-            `auto`, a GPU where JAX has one, but the CPU for agents whose plans are light (Q-learning, BQL; PSRL and
-            MMBI with few states). Results of two devices differ in rounding.
+            `auto`, a GPU where JAX has one, but the CPU where plans are light: those of PSRL and MMBI with few states,
+            and of agents that plan nothing, for up to ten runs at once. Results of two devices differ in rounding.
         readings: steps at which to read the curves, besides the usual ones.
         longest_gap: plan at least every so many steps. The paper's updates come ever more rarely; where an agent can
             repeat itself without moving, at a wall or by a refused pick-up, it learns one thing an update.

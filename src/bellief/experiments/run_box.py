@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
@@ -176,7 +177,7 @@ class Real:
         action = Index.of(env.action_space, f"The actions of {self.name}")
 
         def flat(observation: Any) -> np.ndarray:
-            return np.ravel(observation).astype(np.float32)
+            return np.ravel(observation).astype(jax.dtypes.canonicalize_dtype(float))
 
         def step(number: int) -> tuple[np.ndarray, float, bool, bool]:
             observation, reward, terminated, truncated, _ = env.step(action.decode(number))

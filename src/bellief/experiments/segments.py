@@ -119,7 +119,7 @@ def plan_states(keys, step: int, states: Any, places: Places, **static: Any) -> 
 
 
 def _advance_all(keys, tables: Tables, first, last, rate, runs: Run, agent: ModuleType, config):
-    """Steps first, ..., last - 1 of every run; returns the runs and the reward each earned in between, as a float32 sum
+    """Steps first, ..., last - 1 of every run; returns the runs and the reward each earned in between, as a sum
     and what rounding has added to it (Kahan's summation): segments may be long.
     """
 

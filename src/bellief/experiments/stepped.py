@@ -117,7 +117,13 @@ def run_chunk(
         rewards = np.array([result[1] for result in results])
         ended = np.array([result[2] for result in results])
         over = ended | np.array([result[3] for result in results])
-        seen: tuple[Any, ...] = (observations, actions, rewards.astype(np.float32), following, ended)
+        seen: tuple[Any, ...] = (
+            observations,
+            actions,
+            rewards.astype(jax.dtypes.canonicalize_dtype(float)),
+            following,
+            ended,
+        )
         transition = Transition(*seen)
         if step > replayed:
             states = update(states, transition, agent=agent, config=config)

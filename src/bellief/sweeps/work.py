@@ -150,7 +150,7 @@ def compute(
 
 def _compute(cell: Cell, chunk: Chunk, state: Any, every: float, stop: Callable[[], bool]) -> Generator[Message]:
     resume, gathered, made = state
-    here = fingerprint()
+    here = fingerprint(chunk.places().plan.devices.flat[0])
     made = made if here in made else [*made, here]
     began = saved = time.monotonic()
     told = -NEWS
