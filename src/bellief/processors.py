@@ -3,6 +3,9 @@
 import importlib.util
 import os
 
+# Where this variable says "gpu", as `--device gpu` makes it, light plans are not left to the processor.
+INSIST = "BELLIEF_DEVICE"
+
 
 def cores() -> int:
     """Cores that this process may use."""

@@ -13,7 +13,14 @@ Axis names used in shape annotations, always in this order:
 from collections.abc import Callable
 from typing import NamedTuple
 
+import jax
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
+
+
+def default_precision() -> np.dtype:
+    """Of agents and their loops: single, or double where JAX is told so."""
+    return np.dtype(jax.dtypes.canonicalize_dtype(float))
 
 
 class Transition(NamedTuple):

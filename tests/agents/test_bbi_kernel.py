@@ -152,7 +152,7 @@ def test_backups_in_one_go_are_those_of_the_push():
     mdps = TabularMDP(
         *(jnp.asarray(one, jnp.float32) for one in (transition, reward, np.zeros((3, 6, 2)), start, np.full(3, 0.9)))
     )
-    found = bbi._back_up(mdps, 0.9, bbi._chain(mdps, actions), actions, jnp.asarray(values, jnp.float32))
+    found = bbi._back_up(mdps, bbi._chain(mdps, actions), actions, jnp.asarray(values, jnp.float32))
     rows = np.arange(6)
     expected = reward[:, None, rows, actions] + 0.9 * np.einsum("jst,kt->jks", transition[:, rows, actions], values)
     np.testing.assert_allclose(found, expected, atol=1e-5)

@@ -244,19 +244,19 @@ def _chain(mdps: TabularMDP, actions: Int[Array, "S"]) -> tuple[Float[Array, "J 
     return mdps.transition[:, rows, actions], mdps.reward[:, rows, actions]
 
 
-def _back_up(mdps: TabularMDP, discount: float, chain, actions: Int[Array, "S"], values) -> Float[Array, "J K S"]:
+def _back_up(mdps: TabularMDP, chain, actions: Int[Array, "S"], values) -> Float[Array, "J K S"]:
     """V_jk = B_j V_k; a GPU takes the chosen rows from all transitions while it multiplies."""
+    discount = mdps.discount.reshape(-1)[0]
 
-    def plain(later):
-        one = jnp.ones((), later.dtype)
-        return jax.vmap(lambda rows, reward: utilities.expected(rows, reward, one, later))(*chain)
+    def plain():
+        return jax.vmap(lambda rows, reward: utilities.expected(rows, reward, discount, values))(*chain)
 
-    def in_one_kernel(later):
+    def in_one_kernel():
         from bellief.mdp import chosen_kernel
 
-        return chosen_kernel.back_up(mdps.transition, mdps.reward, actions, later)
+        return chosen_kernel.back_up(mdps.transition, mdps.reward, actions, discount * values)
 
-    return with_kernel(plain, in_one_kernel, discount * values)
+    return with_kernel(plain, in_one_kernel)
 
 
 def _mean_q(mdps: TabularMDP, discount: float, values, weight) -> Float[Array, "S A"]:
@@ -300,7 +300,7 @@ def _gaussian_induction(key, config: Config, spaces: Spaces, mdps: TabularMDP, f
         actions = rules.argmax_with(lots, scores)
         chosen = jax.nn.one_hot(actions, spaces.actions, dtype=final.dtype)
         chain = _chain(mdps, actions)
-        samples = _back_up(mdps, config.discount, chain, actions, values) if large else None
+        samples = _back_up(mdps, chain, actions, values) if large else None
         progress = method1.push(push_key, settings, progress, mdps, chosen, chain, values, weight, samples)
         return (progress, actions), diagnostics
 

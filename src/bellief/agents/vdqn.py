@@ -43,7 +43,7 @@ from bellief.draws import fold_in, split
 from bellief.draws import normal as draw_normal
 from bellief.draws import uniform as draw_uniform
 from bellief.errors import UserError
-from bellief.types import Spaces, Transition
+from bellief.types import Spaces, Transition, default_precision
 
 try:
     import optax
@@ -165,7 +165,7 @@ def begin(key: Key[Array, ""], config: Config, size: int, actions: int, empty: A
 
 def _between(key: Key[Array, ""], shape: tuple[int, ...], reach: float) -> Float[Array, "*shape"]:
     """Uniform between -reach and reach, as `jax.random.uniform` has it."""
-    dtype = jax.dtypes.canonicalize_dtype(float)
+    dtype = default_precision()
     low, high = dtype.type(-reach), dtype.type(reach)
     return jnp.maximum(low, draw_uniform(key, shape, dtype) * (high - low) + low)
 

@@ -10,10 +10,9 @@ from pathlib import Path
 
 from bellief.cli.failures import OptionError
 from bellief.errors import UserError
+from bellief.processors import INSIST
 
 DEVICES = ("auto", "cpu", "gpu")
-# As in `experiments.devices`, which imports JAX.
-INSIST = "BELLIEF_DEVICE"
 # Set to "off", compiled programs are not kept.
 SWITCH = "BELLIEF_COMPILATION_CACHE"
 FOLDER = "JAX_COMPILATION_CACHE_DIR"

@@ -57,7 +57,8 @@ def _wave(
     """Runs that plan together, stepping in `count` groups."""
     # Later: a GPU may take a while to wake up.
     plan_keys = functools.cache(lambda: devices.put(keys, places.plan))
-    own_keys = devices.split_keys(devices.put(keys, places.step), count)
+    here = devices.put(keys, places.step)
+    own_keys = devices.split_keys(here, count)
     of = {"agent": static["agent"], "config": static["config"], "mesh": places.step}
 
     def split(runs):
@@ -68,7 +69,7 @@ def _wave(
             return jax.block_until_ready(segments.advance(own, tables, first, last, rate, runs, **of))
 
     def begin():
-        runs = segments.begin(devices.put(keys, places.step), tables, mesh=places.step, **static)
+        runs = segments.begin(here, tables, mesh=places.step, **static)
         groups, spare = split(runs), split(runs)[0]
         nowhere = np.int32(0)
         preparation.append(devices.aside(places, lambda: advance_group(nowhere, nowhere, own_keys[0], spare)))

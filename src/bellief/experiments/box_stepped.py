@@ -14,7 +14,7 @@ from bellief.experiments.box_loop import BoxRun
 from bellief.experiments.drive import Plan, Reading, Snapshot, Survival
 from bellief.experiments.segments import PLAN_STREAM, RunKeys
 from bellief.experiments.stepped import Episode
-from bellief.types import BoxSpaces, Transition
+from bellief.types import BoxSpaces, Transition, default_precision
 
 
 class BoxSimulator(NamedTuple):
@@ -70,7 +70,7 @@ def run_chunk(
         following = np.stack([result[0] for result in results])
         rewards, ended, cut = (np.array([result[part] for result in results]) for part in (1, 2, 3))
         if step > replayed:
-            seen: Any = (observations, actions, rewards.astype(jax.dtypes.canonicalize_dtype(float)), following, ended)
+            seen: Any = (observations, actions, rewards.astype(default_precision()), following, ended)
             states = stepped.update(states, jax.tree.map(jnp.asarray, Transition(*seen)), **of)
         # A copy: the device may still be reading the successors when fresh starts are written below.
         observations = following.copy()

@@ -17,11 +17,9 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from bellief.compiler import building_for, prefer_on_gpu
 from bellief.errors import UserError
-from bellief.processors import cores
+from bellief.processors import INSIST, cores
 
 DEVICES = ("auto", "cpu", "gpu")
-# Where this variable says "gpu", as the command line's option makes it, `auto` does not leave light plans to the host.
-INSIST = "BELLIEF_DEVICE"
 RUNS = "runs"
 # Stepping fifty small runs is soon done: calling for more groups would take longer than computing them.
 MOST_GROUPS, MOST_LARGE_GROUPS = 2, 10

@@ -10,7 +10,6 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
@@ -26,6 +25,7 @@ from bellief.experiments.devices import Places, find_places
 from bellief.experiments.results import RunResult, check_new_folder, last_tenth, reading_steps, summarise
 from bellief.experiments.settings import build_config
 from bellief.registry import CONTINUOUS, Entry, looks_like_gymnasium
+from bellief.types import default_precision
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -177,7 +177,7 @@ class Real:
         action = Index.of(env.action_space, f"The actions of {self.name}")
 
         def flat(observation: Any) -> np.ndarray:
-            return np.ravel(observation).astype(jax.dtypes.canonicalize_dtype(float))
+            return np.ravel(observation).astype(default_precision())
 
         def step(number: int) -> tuple[np.ndarray, float, bool, bool]:
             observation, reward, terminated, truncated, _ = env.step(action.decode(number))

@@ -18,7 +18,7 @@ from bellief.experiments import devices
 from bellief.experiments.devices import Places
 from bellief.experiments.drive import Plan, Reading, Snapshot
 from bellief.experiments.segments import ACT_STREAM, INIT_STREAM, Run, RunKeys, plan_states
-from bellief.types import Spaces, Transition
+from bellief.types import Spaces, Transition, default_precision
 
 
 class Episode(NamedTuple):
@@ -120,7 +120,7 @@ def run_chunk(
         seen: tuple[Any, ...] = (
             observations,
             actions,
-            rewards.astype(jax.dtypes.canonicalize_dtype(float)),
+            rewards.astype(default_precision()),
             following,
             ended,
         )

@@ -2,13 +2,12 @@
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
 from bellief.mdp.tabular import Outcomes
-from bellief.types import Transition
+from bellief.types import Transition, default_precision
 
 
 class Tables(NamedTuple):
@@ -28,7 +27,7 @@ def make_tables(outcomes: Outcomes, time_limit: int | None = None) -> Tables:
     The last possible outcome's cumulative probability is lifted above any uniform, so that what rounding leaves of one
     cannot fall to an outcome that never happens.
     """
-    dtype = jax.dtypes.canonicalize_dtype(float)
+    dtype = default_precision()
 
     def array(numbers, kind=None) -> Any:
         return np.asarray(numbers, kind)

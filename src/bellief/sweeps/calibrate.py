@@ -50,7 +50,7 @@ def measure(identity: dict[str, Any]) -> Costs:
     chunk = Chunk({**identity, "steps": min(identity["steps"], STEPS), "readings": []})
     calls: list[tuple[float, int, int]] = []
     plans, done, began = 0, 0, time.perf_counter()
-    with devices.at_work(chunk.places()):
+    with devices.at_work(chunk.places):
         for event in chunk.events(None):
             if isinstance(event, loop.Plan):
                 plans += 1

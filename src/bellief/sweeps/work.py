@@ -85,11 +85,12 @@ class Chunk:
     def events(self, resume: loop.Snapshot | None) -> Generator[Any]:
         """The events of the chunk, or those after a snapshot."""
         keys, numbers, module, config = self.keys, self.numbers, self.module, self.config
-        places = () if isinstance(self.world, Compiled | Real) else (self.places(),)
+        places = () if isinstance(self.world, Compiled | Real) else (self.places,)
         return self.world.run_chunk(
             keys, numbers, self.seed, module, config, self.plans, self.readings, self.half_life, resume, *places
         )
 
+    @cached_property
     def places(self) -> devices.Places:
         """Where the chunk is computed: continuous states step where they plan."""
         if isinstance(self.world, Compiled | Real):
@@ -135,9 +136,8 @@ def compute(
     where `stop` says so between two segments.
     """
     chunk = Chunk(cell.identity)
-    places = chunk.places()
-    devices.wake(places)
-    with devices.at_work(places):
+    devices.wake(chunk.places)
+    with devices.at_work(chunk.places):
         if checkpoint is not None:
             try:
                 resumed = decode(checkpoint, cell.id, chunk.shapes())
@@ -150,7 +150,7 @@ def compute(
 
 def _compute(cell: Cell, chunk: Chunk, state: Any, every: float, stop: Callable[[], bool]) -> Generator[Message]:
     resume, gathered, made = state
-    here = fingerprint(chunk.places().plan.devices.flat[0])
+    here = fingerprint(chunk.places.plan.devices.flat[0])
     made = made if here in made else [*made, here]
     began = saved = time.monotonic()
     told = -NEWS
