@@ -140,7 +140,7 @@ def test_a_node_believes_what_its_path_has_shown():
     root_state = small_problem()
     root = bss.Root(
         0.5 + root_state.belief.counts.astype(jnp.float32),
-        normal_gamma.posterior(PRIOR.reward(jnp.float32), root_state.belief.rewards),
+        normal_gamma.posterior(tabular.reward_prior(PRIOR, jnp.float32), root_state.belief.rewards),
         jnp.zeros(3),
     )
     steps = [(0, 1, 0.7, 0), (0, 0, -2.0, 1), (1, 1, 0.1, 0), (0, 1, 5.0, 2)]
@@ -148,7 +148,7 @@ def test_a_node_believes_what_its_path_has_shown():
     belief = root_state.belief
     for state, action, reward, outcome in steps:
         belief = tabular.update(belief, transition(state, action, reward, outcome % 2, outcome == 2))
-    expected = normal_gamma.posterior(PRIOR.reward(jnp.float32), belief.rewards)
+    expected = normal_gamma.posterior(tabular.reward_prior(PRIOR, jnp.float32), belief.rewards)
     for state, action in np.ndindex(2, 2):
         weights, rewards = bss._node_belief(root, path, jnp.asarray(state), jnp.asarray(action))
         np.testing.assert_allclose(weights, 0.5 + np.asarray(belief.counts)[state, action])

@@ -250,7 +250,7 @@ def test_log_density(oracle, terminates):
     belief = learned(terminates, dtype=jnp.float64)
     mdp = oracle.random_mdp(0, STATES, ACTIONS, ends=0.5 * terminates)
     mdp = mdp._replace(reward_sd=np.random.default_rng(2).gamma(2.0, 1.0, (STATES, ACTIONS)))
-    posterior = normal_gamma.posterior(PRIOR.reward(jnp.float64), belief.rewards)
+    posterior = normal_gamma.posterior(tabular.reward_prior(PRIOR, jnp.float64), belief.rewards)
     posterior = jax.tree.map(np.asarray, posterior)
     total = 0.0
     for pair in np.ndindex(STATES, ACTIONS):
@@ -290,6 +290,6 @@ def test_a_prior_must_be_positive(name, value):
 
 def test_the_papers_prior():
     assert tabular.PAPER_PRIOR.concentration(9) == 0.5
-    assert [float(value) for value in tabular.PAPER_PRIOR.reward(jnp.float32)] == [0, 1, 1, 1]
+    assert [float(value) for value in tabular.reward_prior(tabular.PAPER_PRIOR, jnp.float32)] == [0, 1, 1, 1]
     assert tabular.SPARSE_PRIOR.concentration(4) == 0.25
     assert hash(tabular.Prior()) == hash(tabular.PAPER_PRIOR)

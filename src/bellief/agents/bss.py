@@ -184,7 +184,7 @@ def action_values(key: Key[Array, ""], config: Config, state: State, observation
     states, actions, outcomes = state.belief.counts.shape
     root = Root(
         config.prior.concentration(outcomes) + state.belief.counts.astype(dtype),
-        normal_gamma.posterior(config.prior.reward(dtype), state.belief.rewards),
+        normal_gamma.posterior(tabular.reward_prior(config.prior, dtype), state.belief.rewards),
         jnp.pad(state.values, (0, outcomes - states)),
     )
     luck = draw_luck(key, config, actions, dtype)

@@ -36,7 +36,6 @@ Where episodes can end, the end is one more outcome:
 [0.25, 0.0]
 """
 
-import dataclasses
 import math
 from typing import Any, NamedTuple, TypeVar
 
@@ -48,65 +47,22 @@ from bellief.beliefs import dirichlet, normal_gamma
 from bellief.draws import split
 from bellief.errors import UserError
 from bellief.mdp.tabular import TabularMDP
+from bellief.priors import PAPER_PRIOR as PAPER_PRIOR
+from bellief.priors import PRIORS as PRIORS
+from bellief.priors import SPARSE_PRIOR as SPARSE_PRIOR
+from bellief.priors import Prior as Prior
+from bellief.priors import named_prior as named_prior
 from bellief.types import Spaces, Transition
 
 
-@dataclasses.dataclass(frozen=True)
-class Prior:
-    """Prior parameters shared by all state-action pairs; the defaults are the paper's.
-
-    `dirichlet` is the pseudo-count of each possible outcome; `sparse` makes it `row_weight` divided by the number of
-    outcomes, so that a row's prior weighs that many observations (one, unless said) however many states there are. The
-    other four are the NormalGamma's [mu, kappa, alpha, beta]. With an `outcome_strength` a pair's reward depends on the
-    next state too (see `bellief.beliefs.outcomes`), the less the larger the number; only evaluation of logged data
-    knows it.
-    """
-
-    dirichlet: float = 0.5
-    reward_mean: float = 0.0
-    reward_strength: float = 1.0
-    reward_shape: float = 1.0
-    reward_rate: float = 1.0
-    sparse: bool = False
-    row_weight: float = 1.0
-    outcome_strength: float | None = None
-
-    def __post_init__(self):
-        for name in ("dirichlet", "row_weight", "reward_strength", "reward_shape", "reward_rate"):
-            if not getattr(self, name) > 0:
-                raise UserError(f"The prior's {name} must be positive, not {getattr(self, name)}.")
-
-    def concentration(self, outcomes: int) -> float:
-        """Pseudo-count of each of `outcomes` possible outcomes of a state-action pair."""
-        return self.row_weight / outcomes if self.sparse else self.dirichlet
-
-    def scaled(self, scale: float) -> "Prior":
-        """The same prior for rewards that are `scale` times as large."""
-        return dataclasses.replace(self, reward_mean=self.reward_mean * scale, reward_rate=self.reward_rate * scale**2)
-
-    def by_pair(self) -> "Prior":
-        """The same prior with rewards that depend on the pair only."""
-        return dataclasses.replace(self, outcome_strength=None)
-
-    def reward(self, dtype: jnp.dtype) -> normal_gamma.Parameters:
-        """The NormalGamma prior of one pair."""
-        values = (self.reward_mean, self.reward_strength, self.reward_shape, self.reward_rate)
-        return normal_gamma.Parameters(*(jnp.asarray(value, dtype) for value in values))
+def reward_prior(prior: Prior, dtype: jnp.dtype) -> normal_gamma.Parameters:
+    """The NormalGamma prior of one pair."""
+    values = (prior.reward_mean, prior.reward_strength, prior.reward_shape, prior.reward_rate)
+    return normal_gamma.Parameters(*(jnp.asarray(value, dtype) for value in values))
 
 
 # A belief whose every field is a table over pairs.
 AnyBelief = TypeVar("AnyBelief")
-
-PAPER_PRIOR = Prior()
-SPARSE_PRIOR = Prior(sparse=True)
-PRIORS = {"paper": PAPER_PRIOR, "sparse": SPARSE_PRIOR}
-
-
-def named_prior(name: str) -> Prior:
-    """The prior that people call by that name."""
-    if name not in PRIORS:
-        raise UserError(f"There is no prior '{name}'; choose one of {', '.join(PRIORS)}.")
-    return PRIORS[name]
 
 
 class TabularBelief(NamedTuple):
@@ -177,7 +133,7 @@ def sample(
     row_key, reward_key = split(key)
     concentration = prior.concentration(belief.counts.shape[-1])
     rows = dirichlet.sample(row_key, concentration, belief.counts, dtype, support)
-    parameters = normal_gamma.posterior(prior.reward(dtype), belief.rewards)
+    parameters = normal_gamma.posterior(reward_prior(prior, dtype), belief.rewards)
     reward, reward_sd = normal_gamma.sample(reward_key, parameters)
     return as_mdp(rows, reward, reward_sd, start, discount)
 
@@ -191,7 +147,7 @@ def mean(
     """The mean MDP: posterior mean of every row and of every reward."""
     dtype = belief.rewards.mean.dtype
     rows = dirichlet.mean(prior.concentration(belief.counts.shape[-1]), belief.counts, dtype)
-    reward = normal_gamma.mean(normal_gamma.posterior(prior.reward(dtype), belief.rewards))
+    reward = normal_gamma.mean(normal_gamma.posterior(reward_prior(prior, dtype), belief.rewards))
     return as_mdp(rows, reward, None, start, discount)
 
 
@@ -223,7 +179,7 @@ def log_density(prior: Prior, belief: TabularBelief, mdp: TabularMDP) -> Float[A
     rows = mdp.transition
     if outcomes > states:
         rows = jnp.concatenate([rows, mdp.termination[..., None]], axis=-1)
-    parameters = normal_gamma.posterior(prior.reward(mdp.reward.dtype), belief.rewards)
+    parameters = normal_gamma.posterior(reward_prior(prior, mdp.reward.dtype), belief.rewards)
     row_terms = dirichlet.log_density(prior.concentration(outcomes), belief.counts, rows)
     return jnp.sum(row_terms + normal_gamma.log_density(parameters, mdp.reward, 1 / mdp.reward_sd**2))
 

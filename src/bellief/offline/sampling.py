@@ -22,7 +22,7 @@ def belief_from(
     if prior.outcome_strength is None:
         return log.belief(terminates)
     seen = outcomes.Statistics(*(jnp.asarray(field) for field in log.by_outcome(terminates)))
-    return outcomes.posterior(prior.reward(jnp.float64), prior.outcome_strength, seen)
+    return outcomes.posterior(tabular.reward_prior(prior, jnp.float64), prior.outcome_strength, seen)
 
 
 def sample_mdp(key, prior: tabular.Prior, belief, discount, support):

@@ -145,7 +145,7 @@ def _draw(key, policy, *, draws, belief, discount, prior, support):
         if isinstance(belief, outcomes.OutcomeBelief):
             rewards, noise = outcomes.sample_rewards(reward_key, belief)
         else:
-            parameters = normal_gamma.posterior(prior.reward(policy.dtype), belief.rewards)
+            parameters = normal_gamma.posterior(tabular.reward_prior(prior, policy.dtype), belief.rewards)
             mean, noise = normal_gamma.sample(reward_key, parameters)
             rewards = jnp.broadcast_to(mean[..., None], rows.shape)
         return return_variance(rows, rewards, noise, policy, discount)

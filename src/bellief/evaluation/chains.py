@@ -1,0 +1,162 @@
+"""Markov chains that a policy makes of sampled MDPs, a batch at a time, and their values.
+
+Few states: tables and batched LAPACK. Many: one sparse block-diagonal system for the whole batch, solved by SciPy's
+GMRES with the chain of the mean MDP as preconditioner and warm start; whatever does not converge is solved directly.
+
+>>> import numpy as np
+>>> from bellief.evaluation import chains
+>>> batch = chains.Batch(  # one MDP of two states, which lead to one another
+...     draw=np.array([0, 0]), state=np.array([0, 1]), following=np.array([1, 0]), chance=np.array([1.0, 1.0]),
+...     reward=np.array([[2.0, 0.0]])
+... )
+>>> chains.values(batch, discount=0.5).round(3).tolist()
+[[2.667, 1.333]]
+>>> chains.values(batch, discount=0.5, horizon=1).tolist()
+[[2.0, 0.0]]
+>>> chains.visits(batch, 0.5, start=np.array([1.0, 0.0])).round(3).tolist()
+[[1.333, 0.667]]
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+# Up to so many states batched LAPACK on tables is faster than the sparse way; see benchmarks/logs_speed.py.
+DENSE_STATES = 150
+
+# Up to so many states the inverse of the mean chain is worth computing as a preconditioner.
+INVERSE_STATES = 3_000
+
+# Relative residual of the iterative solution.
+TOLERANCE = 1e-9
+KRYLOV_STEPS = 60
+RESTARTS = 20
+
+
+class Batch(NamedTuple):
+    """Chains of `n` draws: transitions as a list of entries (sums where a pair occurs twice), and mean rewards.
+
+    What is missing from a row to one is the chance that the episode ends.
+    """
+
+    draw: Int[np.ndarray, "E"]
+    state: Int[np.ndarray, "E"]
+    following: Int[np.ndarray, "E"]
+    chance: Float[np.ndarray, "E"]
+    reward: Float[np.ndarray, "n S"]
+
+    def table(self) -> Float[np.ndarray, "n S S"]:
+        """Transition matrices."""
+        number, states = self.reward.shape
+        place = (self.draw * states + self.state) * states + self.following
+        return np.bincount(place, self.chance, number * states * states).reshape(number, states, states)
+
+    def matrix(self) -> Any:
+        """Transition matrices as the blocks of one sparse matrix."""
+        from scipy import sparse
+
+        size = self.reward.size
+        states = self.reward.shape[1]
+        row, column = self.draw * states + self.state, self.draw * states + self.following
+        return sparse.csr_matrix((self.chance, (row, column)), (size, size))
+
+
+class Guide(NamedTuple):
+    """The chain of the mean MDP: its solution, from which iterations start, and the inverse of its system."""
+
+    solution: Float[np.ndarray, "S"]
+    inverse: Float[np.ndarray, "S S"] | None
+
+
+def is_dense(states: int) -> bool:
+    """Whether chains of so many states are solved as tables."""
+    return states <= DENSE_STATES
+
+
+def values(
+    batch: Batch, discount: float, horizon: int | None = None, guide: Guide | None = None
+) -> Float[np.ndarray, "n S"]:
+    """Values of every state: of an endless horizon, or of so many steps."""
+    if horizon is not None:
+        return _finite(batch, discount, horizon)
+    return _solve(batch, discount, batch.reward, guide, transposed=False)
+
+
+def visits(
+    batch: Batch, discount: float, start: Float[np.ndarray, "S"], guide: Guide | None = None
+) -> Float[np.ndarray, "n S"]:
+    """Expected discounted number of visits of each state from a distribution over first states."""
+    return _solve(batch, discount, np.broadcast_to(start, batch.reward.shape), guide, transposed=True)
+
+
+def _finite(batch: Batch, discount: float, horizon: int) -> Float[np.ndarray, "n S"]:
+    number, states = batch.reward.shape
+    if is_dense(states):
+        chain = discount * batch.table()
+        found = np.zeros((number, states))
+        for _ in range(horizon):
+            found = batch.reward + np.matmul(chain, found[..., None])[..., 0]
+        return found
+    matrix, reward = discount * batch.matrix(), batch.reward.ravel()
+    flat = np.zeros(reward.shape)
+    for _ in range(horizon):
+        flat = reward + matrix @ flat
+    return flat.reshape(number, states)
+
+
+def _solve(batch: Batch, discount: float, constant, guide: Guide | None, transposed: bool) -> Float[np.ndarray, "n S"]:
+    """x = constant + discount * P x for every chain P of the batch, or with P transposed."""
+    number, states = batch.reward.shape
+    if is_dense(states):
+        system = np.eye(states) - discount * batch.table()
+        system = np.swapaxes(system, -1, -2) if transposed else system
+        return np.linalg.solve(system, constant[..., None])[..., 0]
+    matrix = batch.matrix()
+    matrix = matrix.T.tocsr() if transposed else matrix
+    return _iterate(matrix, discount, np.ascontiguousarray(constant), guide, transposed)
+
+
+def _iterate(matrix: Any, discount: float, constant, guide: Guide | None, transposed: bool) -> Float[np.ndarray, "n S"]:
+    from scipy.sparse.linalg import LinearOperator, gmres
+
+    shape = constant.shape
+    inverse = None if guide is None or guide.inverse is None else guide.inverse
+    first = constant if guide is None else np.broadcast_to(guide.solution, shape)
+
+    def system(x: np.ndarray) -> np.ndarray:
+        return x - discount * (matrix @ x)
+
+    def precondition(x: np.ndarray) -> np.ndarray:
+        assert inverse is not None
+        return (x.reshape(shape) @ (inverse if transposed else inverse.T)).ravel()
+
+    size = constant.size
+    found, _ = gmres(
+        LinearOperator((size, size), matvec=system, dtype=np.float64),
+        constant.ravel(),
+        x0=first.ravel().copy(),
+        rtol=TOLERANCE,
+        restart=KRYLOV_STEPS,
+        maxiter=RESTARTS,
+        M=None if inverse is None else LinearOperator((size, size), matvec=precondition, dtype=np.float64),
+    )
+    residual = (constant.ravel() - system(found)).reshape(shape)
+    found = found.reshape(shape)
+    goal = 10 * TOLERANCE * np.linalg.norm(constant, axis=-1)
+    for draw in np.flatnonzero(~(np.linalg.norm(residual, axis=-1) <= goal * 10)):
+        found[draw] = _direct(matrix, discount, constant[draw], draw)
+    return found
+
+
+def _direct(matrix: Any, discount: float, constant, draw: int) -> Float[np.ndarray, "S"]:
+    """One chain by itself, by a direct method."""
+    from scipy import sparse
+    from scipy.sparse.linalg import spsolve
+
+    states = len(constant)
+    block = slice(draw * states, (draw + 1) * states)
+    chain = matrix[block, block]
+    if states <= INVERSE_STATES:
+        return np.linalg.solve(np.eye(states) - discount * chain.toarray(), constant)
+    return spsolve((sparse.identity(states) - discount * chain).tocsc(), constant)

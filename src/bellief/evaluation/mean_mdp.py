@@ -1,0 +1,137 @@
+"""The mean MDP of a belief about rows: every probability and every mean reward at its posterior mean.
+
+>>> import numpy as np
+>>> import bellief
+>>> from bellief.evaluation.problem import prepare
+>>> data = bellief.Transitions.from_arrays([0, 1] * 20, [0, 0] * 20, [2.0, 0.0] * 20, [1, 0] * 20)
+>>> mdp = prepare(data, discount=0.5).mean_mdp()
+>>> mdp.values(np.ones((2, 1)), discount=0.5).round(2).tolist()
+[2.67, 1.34]
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from bellief.evaluation import chains, rewards, rows
+from bellief.evaluation.rows import Rows
+
+# Up to so many states systems of equations are solved as tables.
+TABLE_STATES = 3_000
+
+
+class MeanMDP(NamedTuple):
+    """Row r leads to outcome o with probability `listed[r, o] + spread[r]`; outcomes beyond the states are ends."""
+
+    listed: Any  # a SciPy matrix [R, O] in compressed rows
+    spread: Float[np.ndarray, "R"]
+    reward: Float[np.ndarray, "R"]
+    states: int
+
+    @classmethod
+    def of(cls, held: Rows, belief: rewards.Rewards, states: int) -> "MeanMDP":
+        """The mean of the belief about all rows."""
+        from scipy import sparse
+
+        chance, rest = rows.mean(held)
+        size = (len(held.row), held.outcomes)
+        listed: Any = sparse.csr_matrix((chance, held.outcome, held.first), size)
+        reward = belief.location
+        if belief.outcomes is not None:
+            # An even share of the spread mass lies on every outcome, the seen ones included.
+            even = np.repeat(rest / held.outcomes, np.diff(held.first))
+            mass = chance + even
+            share, location = belief.outcomes.share, belief.outcomes.location
+            pair_weight = rows.sums(mass * share, held.first) + 1 - rows.sums(mass, held.first)
+            reward = rows.sums(mass * location, held.first) + pair_weight * belief.location
+        return cls(listed, rest / held.outcomes, reward, states)
+
+    def expected(self, values: Float[np.ndarray, "S"]) -> Float[np.ndarray, "R"]:
+        """Expected value of the next state after every row."""
+        padded = np.pad(values, (0, self.listed.shape[1] - self.states))
+        return self.listed @ padded + self.spread * values.sum()
+
+    def _chain(self, policy: Float[np.ndarray, "S A"]) -> "_Chain":
+        from scipy import sparse
+
+        states, actions = policy.shape
+        state, action = np.nonzero(policy)
+        weights = sparse.csr_matrix(
+            (policy[state, action], (state, state * actions + action)), (states, states * actions)
+        )
+        return _Chain((weights @ self.listed)[:, :states].tocsr(), weights @ self.spread, weights @ self.reward)
+
+    def values(self, policy: Float[np.ndarray, "S A"], discount: float, horizon: int | None = None):
+        """Values of a policy, of an endless horizon or of so many steps."""
+        chain = self._chain(policy)
+        if horizon is None:
+            return chain.solve(chain.reward, discount)
+        found = np.zeros(self.states)
+        for _ in range(horizon):
+            found = chain.reward + discount * chain.forward(found)
+        return found
+
+    def visits(
+        self, policy: Float[np.ndarray, "S A"], discount: float, start: Float[np.ndarray, "S"], horizon: int | None
+    ) -> Float[np.ndarray, "S"]:
+        """Expected discounted number of visits of each state."""
+        chain = self._chain(policy)
+        if horizon is None:
+            return chain.solve(start, discount, transposed=True)
+        found, mass = np.zeros(self.states), start
+        for _ in range(horizon):
+            found = found + mass
+            mass = discount * chain.backward(mass)
+        return found
+
+    def guide(self, policy: Float[np.ndarray, "S A"], discount: float) -> chains.Guide:
+        """What helps to solve chains that are similar to this one."""
+        chain = self._chain(policy)
+        if self.states > chains.INVERSE_STATES:
+            return chains.Guide(chain.solve(chain.reward, discount), None)
+        inverse = np.linalg.inv(np.eye(self.states) - discount * chain.table())
+        return chains.Guide(inverse @ chain.reward, inverse)
+
+    def best_actions(self, allowed: Bool[np.ndarray, "S A"], discount: float, rounds: int = 100) -> np.ndarray:
+        """The best allowed action in each state, by policy iteration."""
+        rewarded = np.where(allowed, self.reward.reshape(allowed.shape), -np.inf)
+        best = rewarded.argmax(-1)
+        for _ in range(rounds):
+            values = self.values(np.eye(allowed.shape[1])[best], discount)
+            gains = rewarded + discount * self.expected(values).reshape(allowed.shape)
+            kept = np.take_along_axis(gains, best[:, None], 1)[:, 0]
+            better = gains.max(-1) > kept + 1e-6 * (1 + np.abs(values).max())
+            if not better.any():
+                break
+            best = np.where(better, gains.argmax(-1), best)
+        return best
+
+
+class _Chain(NamedTuple):
+    """The chain that a policy makes of the mean MDP."""
+
+    listed: Any
+    spread: Float[np.ndarray, "S"]
+    reward: Float[np.ndarray, "S"]
+
+    def table(self) -> Float[np.ndarray, "S S"]:
+        return self.listed.toarray() + self.spread[:, None]
+
+    def forward(self, values: Float[np.ndarray, "S"]) -> Float[np.ndarray, "S"]:
+        return self.listed @ values + self.spread * values.sum()
+
+    def backward(self, mass: Float[np.ndarray, "S"]) -> Float[np.ndarray, "S"]:
+        return self.listed.T @ mass + self.spread @ mass
+
+    def solve(self, constant: Float[np.ndarray, "S"], discount: float, transposed: bool = False):
+        """x = constant + discount * P x, or with P transposed."""
+        states = len(constant)
+        if states <= TABLE_STATES:
+            system = np.eye(states) - discount * self.table()
+            return np.linalg.solve(system.T if transposed else system, constant)
+        from scipy.sparse.linalg import LinearOperator, gmres
+
+        step = self.backward if transposed else self.forward
+        operator = LinearOperator((states, states), matvec=lambda x: x - discount * step(x), dtype=np.float64)
+        return gmres(operator, constant, x0=constant.copy(), rtol=chains.TOLERANCE, restart=60, maxiter=50)[0]

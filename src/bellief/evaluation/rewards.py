@@ -1,0 +1,154 @@
+"""The belief about mean rewards, and draws from it: by pair, or by pair and outcome.
+
+By pair, rewards are NormalGamma: given the noise variance v of a pair, its mean is normal with variance v / strength.
+By outcome, each outcome of a pair has a mean of its own, normal around the pair's with variance v / outcome_strength
+(the same model as `beliefs.outcomes`). Given v and the row's probabilities, the pair's mean reward is then a normal
+number again, so one draw a row is enough; `by_outcome` splits it into the outcomes' rewards where those are needed.
+
+>>> import numpy as np
+>>> from bellief.evaluation import rewards
+>>> from bellief.priors import Prior
+>>> seen = rewards.Moments(count=np.array([2.0]), mean=np.array([2.0]), squares=np.array([2.0]))
+>>> belief = rewards.posterior(Prior(), seen)
+>>> belief.location.round(3).tolist(), belief.strength.tolist(), belief.shape.tolist()
+([1.333], [3.0], [2.0])
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from bellief.evaluation import noise, rows
+from bellief.priors import Prior
+
+
+class Moments(NamedTuple):
+    """Number, mean and sum of squared deviations of the rewards of some pairs or cells."""
+
+    count: Float[np.ndarray, "N"]
+    mean: Float[np.ndarray, "N"]
+    squares: Float[np.ndarray, "N"]
+
+
+class Outcomes(NamedTuple):
+    """Mean reward of a cell = location + share * the pair's mean + a deviation of variance v / strength.
+
+    An outcome that was never seen has location 0, share 1 and the strength `unseen`.
+    """
+
+    location: Float[np.ndarray, "C"]
+    share: Float[np.ndarray, "C"]
+    strength: Float[np.ndarray, "C"]
+    unseen: float
+
+
+class Rewards(NamedTuple):
+    """Posterior of the pairs' mean rewards: NormalGamma, and of their outcomes' where rewards depend on these."""
+
+    location: Float[np.ndarray, "R"]
+    strength: Float[np.ndarray, "R"]
+    shape: Float[np.ndarray, "R"]
+    rate: Float[np.ndarray, "R"]
+    outcomes: Outcomes | None = None
+
+    def has_variance(self) -> np.ndarray:
+        """Whether the mean reward of each pair has a variance: a Student t needs more than two degrees of freedom."""
+        return self.shape > 1
+
+
+def posterior(prior: Prior, pairs: Moments, cells: Moments | None = None, first=None) -> Rewards:
+    """The belief after some rewards. `cells` and the rows' `first` cells: for priors with rewards by outcome."""
+    if prior.outcome_strength is None:
+        strength = prior.reward_strength + pairs.count
+        gap = pairs.mean - prior.reward_mean
+        rate = prior.reward_rate + pairs.squares / 2 + prior.reward_strength * pairs.count * gap**2 / (2 * strength)
+        location = prior.reward_mean + gap * pairs.count / strength
+        return Rewards(location, strength, prior.reward_shape + pairs.count / 2, rate)
+    assert cells is not None
+    each = prior.outcome_strength
+    strength = each + cells.count
+    weight = each * cells.count / strength
+    pair_strength = prior.reward_strength + rows.sums(weight, first)
+    gap = cells.mean - prior.reward_mean
+    pair_gap = rows.sums(weight * gap, first) / pair_strength
+    apart = weight * (gap - np.repeat(pair_gap, np.diff(first))) ** 2 + cells.squares
+    return Rewards(
+        location=prior.reward_mean + pair_gap,
+        strength=pair_strength,
+        shape=prior.reward_shape + pairs.count / 2,
+        rate=prior.reward_rate + (rows.sums(apart, first) + prior.reward_strength * pair_gap**2) / 2,
+        outcomes=Outcomes(cells.mean * cells.count / strength, each / strength, strength, each),
+    )
+
+
+def restrict(belief: Rewards, pairs: Int[np.ndarray, "r"], cells: Int[np.ndarray, "c"]) -> Rewards:
+    """The belief about some pairs and their cells."""
+    by_outcome = belief.outcomes
+    if by_outcome is not None:
+        by_outcome = Outcomes(*(field[cells] for field in by_outcome[:3]), by_outcome.unseen)
+    return Rewards(*(field[pairs] for field in belief[:4]), by_outcome)
+
+
+class _Projection(NamedTuple):
+    """A pair's mean reward under its sampled row: centre, variance in units of v, and its weight on the pair's mean."""
+
+    centre: Float[np.ndarray, "n R"]
+    width: Float[np.ndarray, "n R"]
+    pair_weight: Float[np.ndarray, "n R"]
+
+
+def _project(belief: Rewards, held: rows.Rows, drawn: rows.Drawn) -> _Projection:
+    outcomes = belief.outcomes
+    assert outcomes is not None
+    pair_weight = rows.sums(drawn.cell_share * outcomes.share, held.first)
+    width = rows.sums(drawn.cell_share**2 / outcomes.strength, held.first)
+    atoms = np.append(0, np.cumsum(np.bincount(drawn.atom_row, minlength=len(held.row))))
+    pair_weight += rows.sums(drawn.atom_share, atoms)
+    width += rows.sums(drawn.atom_share**2, atoms) / outcomes.unseen
+    centre = rows.sums(drawn.cell_share * outcomes.location, held.first) + pair_weight * belief.location
+    return _Projection(centre, width + pair_weight**2 / belief.strength, pair_weight)
+
+
+def sample(
+    belief: Rewards, held: rows.Rows, drawn: rows.Drawn, seed: int, draws: Int[np.ndarray, "n"]
+) -> tuple[Float[np.ndarray, "n R"], Float[np.ndarray, "n R"]]:
+    """Mean reward of each row in each draw, and the noise variance of single rewards."""
+    variance = belief.rate / noise.gamma(belief.shape, noise.keys(seed, noise.VARIANCE, held.row), draws)
+    deviation = noise.normal(noise.keys(seed, noise.REWARD, held.row), draws)
+    if belief.outcomes is None:
+        return belief.location + deviation * np.sqrt(variance / belief.strength), variance
+    projected = _project(belief, held, drawn)
+    return projected.centre + deviation * np.sqrt(projected.width * variance), variance
+
+
+def by_outcome(
+    belief: Rewards, held: rows.Rows, drawn: rows.Drawn, seed: int, draws: Int[np.ndarray, "n"]
+) -> tuple[Float[np.ndarray, "n C"], Float[np.ndarray, "n T"], Float[np.ndarray, "n R"]]:
+    """Mean rewards of the cells and of the atoms, which average to what `sample` draws, and the noise variances.
+
+    Outcomes' rewards are drawn on their own first and then shifted, each by its covariance with the row's mean reward,
+    to where that one is (Matheron's rule): their law given the row's mean reward.
+    """
+    reward, variance = sample(belief, held, drawn, seed, draws)
+    cell_row = held.row_of_cell()
+    outcomes = belief.outcomes
+    if outcomes is None:
+        return reward[:, cell_row], reward[:, drawn.atom_row], variance
+    sd = np.sqrt(variance)
+    pair = belief.location + sd * noise.normal(noise.keys(seed, noise.OUTCOME, held.row), draws) / np.sqrt(
+        belief.strength
+    )
+    cell_key = noise.keys(seed, noise.OUTCOME, held.row[cell_row], held.outcome)
+    cell = outcomes.location + outcomes.share * pair[:, cell_row]
+    cell += sd[:, cell_row] / np.sqrt(outcomes.strength) * noise.normal(cell_key, draws)
+    atom_key = noise.keys(seed, noise.OUTCOME, held.row[drawn.atom_row], drawn.atom_outcome)
+    atom = pair[:, drawn.atom_row] + sd[:, drawn.atom_row] / np.sqrt(outcomes.unseen) * noise.normal_at(atom_key, draws)
+    projected = _project(belief, held, drawn)
+    atoms = np.append(0, np.cumsum(np.bincount(drawn.atom_row, minlength=len(held.row))))
+    found = rows.sums(drawn.cell_share * cell, held.first) + rows.sums(drawn.atom_share * atom, atoms)
+    shift = np.divide(reward - found, projected.width, out=np.zeros_like(reward), where=projected.width > 0)
+    shared = projected.pair_weight / belief.strength
+    cell += shift[:, cell_row] * (drawn.cell_share / outcomes.strength + outcomes.share * shared[:, cell_row])
+    atom += shift[:, drawn.atom_row] * (drawn.atom_share / outcomes.unseen + shared[:, drawn.atom_row])
+    return cell, atom, variance

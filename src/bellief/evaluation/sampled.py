@@ -1,0 +1,186 @@
+"""Sampled MDPs of a log, and what policies are worth in them.
+
+MDP number n of a seed is the same in every question about a log. MDPs are drawn afresh whenever they are needed, a
+batch at a time, and only the rows that a question needs; only values and visits are ever held for all of them.
+
+>>> import bellief
+>>> from bellief.evaluation.problem import prepare
+>>> from bellief.evaluation.sampled import SampledMDPs
+>>> data = bellief.Transitions.from_arrays([0, 1] * 20, [0, 0] * 20, [2.0, 0.0] * 20, [1, 0] * 20)
+>>> problem = prepare(data, discount=0.5)
+>>> mdps = SampledMDPs(problem, seed=0, count=10)
+>>> mdps.values(data.behaviour()[None]).shape  # draws, policies, states
+(10, 1, 2)
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from bellief.evaluation import chains, rewards, rows
+from bellief.evaluation.problem import Problem
+
+# Random numbers that a batch of MDPs takes; more would not fit into a core's cache.
+BATCH_NUMBERS = 400_000
+
+# Entries of the tables of a batch.
+BATCH_TABLE = 2_000_000
+
+
+class Explored(NamedTuple):
+    """One policy in `N` sampled MDPs: values, discounted visits of states, and values of all actions."""
+
+    values: Float[np.ndarray, "N S"]
+    visits: Float[np.ndarray, "N S"]
+    action_values: Float[np.ndarray, "N S A"]
+
+
+class _Part(NamedTuple):
+    """Some rows of the belief, with their states and what they pay."""
+
+    held: rows.Rows
+    rewards: rewards.Rewards
+    state: Int[np.ndarray, "R"]
+
+
+class Worlds(NamedTuple):
+    """A batch of MDPs, or the needed rows of them."""
+
+    part: _Part
+    drawn: rows.Drawn
+    reward: Float[np.ndarray, "n R"]
+
+    def chain(self, weight: Float[np.ndarray, "R"], states: int) -> chains.Batch:
+        """The chains of a policy that takes each row with some probability in its state."""
+        held, drawn, number = self.part.held, self.drawn, len(self.reward)
+        going_on = np.flatnonzero(held.outcome < states)
+        cell_row = held.row_of_cell()[going_on]
+        inside = drawn.atom_share > 0
+        inside &= drawn.atom_outcome < states
+        inside &= weight[drawn.atom_row] > 0
+        draw, atom = np.nonzero(inside)
+        atom_row = drawn.atom_row[atom]
+        cells = drawn.cell_share[:, going_on] * weight[cell_row]
+        return chains.Batch(
+            np.concatenate([np.repeat(np.arange(number), len(going_on)), draw]),
+            np.concatenate([np.tile(self.part.state[cell_row], number), self.part.state[atom_row]]),
+            np.concatenate([np.tile(held.outcome[going_on], number), drawn.atom_outcome[draw, atom]]),
+            np.concatenate([cells.ravel(), drawn.atom_share[draw, atom] * weight[atom_row]]),
+            _by_state(self.reward * weight, self.part.state, states),
+        )
+
+    def expected(self, values: Float[np.ndarray, "n S"]) -> Float[np.ndarray, "n R"]:
+        """Expected value of the next state after every row; the end is worth zero."""
+        held, drawn = self.part.held, self.drawn
+        padded = np.pad(values, ((0, 0), (0, held.outcomes - values.shape[1])))
+        atoms = np.append(0, np.cumsum(np.bincount(drawn.atom_row, minlength=len(held.row))))
+        found = rows.sums(drawn.cell_share * padded[:, held.outcome], held.first)
+        return found + rows.sums(drawn.atom_share * np.take_along_axis(padded, drawn.atom_outcome, 1), atoms)
+
+
+class SampledMDPs:
+    """So many MDPs from the posterior."""
+
+    def __init__(self, problem: Problem, seed: int, count: int):
+        self.problem, self.seed, self.count = problem, seed, count
+        self.states, self.actions = problem.log.states, problem.log.actions
+
+    def values(self, policies: Float[np.ndarray, "P S A"]) -> Float[np.ndarray, "N P S"]:
+        """What each policy is worth in each MDP; rows that no policy uses are not drawn."""
+        part = self._part((policies > 0).any(0).ravel())
+        weights = [policy.ravel()[part.held.row] for policy in policies]
+        guides = [self._guide(policy) for policy in policies]
+        found = np.empty((self.count, len(policies), self.states))
+
+        def fill(draws: slice, worlds: Worlds) -> None:
+            for number, (weight, guide) in enumerate(zip(weights, guides, strict=True)):
+                batch = worlds.chain(weight, self.states)
+                found[draws, number] = chains.values(batch, self.problem.discount, self.problem.horizon, guide)
+
+        self._each(part, fill)
+        return found
+
+    def explore(self, policy: Float[np.ndarray, "S A"]) -> Explored:
+        """Values, visits and action values of one policy; for an endless horizon."""
+        part = self._part(np.ones(self.states * self.actions, bool))
+        shapes = (self.states,), (self.states,), (self.states, self.actions)
+        found = Explored(*(np.empty((self.count, *shape)) for shape in shapes))
+        weight, discount, guide = policy.ravel(), self.problem.discount, self._guide(policy)
+        start = self.problem.start
+        back = None if guide is None or guide.inverse is None else guide._replace(solution=guide.inverse.T @ start)
+
+        def fill(draws: slice, worlds: Worlds) -> None:
+            batch = worlds.chain(weight, self.states)
+            found.values[draws] = values = chains.values(batch, discount, None, guide)
+            found.visits[draws] = chains.visits(batch, discount, start, back)
+            action_values = worlds.reward + discount * worlds.expected(values)
+            found.action_values[draws] = action_values.reshape(-1, self.states, self.actions)
+
+        self._each(part, fill)
+        return found
+
+    def batches(self, used: np.ndarray) -> Iterator[tuple[slice, Worlds]]:
+        """Batches of MDPs one after the other, with the rows that are used."""
+        part = self._part(used)
+        for draws in self._slices(part):
+            yield draws, self._draw(part, draws)
+
+    def _part(self, used: np.ndarray) -> _Part:
+        position = np.flatnonzero(used)
+        held, cells = rows.restrict(self.problem.rows, position)
+        return _Part(held, rewards.restrict(self.problem.rewards, position, cells), held.row // self.actions)
+
+    def _draw(self, part: _Part, draws: slice) -> Worlds:
+        index = np.arange(draws.start, draws.stop)
+        drawn = rows.sample(part.held, self.seed, index)
+        reward, _ = rewards.sample(part.rewards, part.held, drawn, self.seed, index)
+        return Worlds(part, drawn, reward)
+
+    def _slices(self, part: _Part) -> list[slice]:
+        """The draws in batches; how large they are changes no number."""
+        numbers = len(part.held.outcome) + 8 * len(part.held.row) + 1
+        size = BATCH_NUMBERS // numbers
+        if chains.is_dense(self.states):
+            size = min(size, BATCH_TABLE // self.states**2)
+        size = max(1, min(size, -(-self.count // _workers())))
+        return [slice(first, min(first + size, self.count)) for first in range(0, self.count, size)]
+
+    def _each(self, part: _Part, fill: Callable[[slice, Worlds], None]) -> None:
+        """Draw and use all batches, on as many threads as there are cores."""
+        slices = self._slices(part)
+
+        def one(draws: slice) -> None:
+            fill(draws, self._draw(part, draws))
+
+        if len(slices) == 1 or _workers() == 1:
+            for draws in slices:
+                one(draws)
+            return
+        with ThreadPoolExecutor(_workers()) as pool:
+            for _ in pool.map(one, slices):
+                pass
+
+    def mean_values(self, policy: Float[np.ndarray, "S A"]) -> Float[np.ndarray, "S"]:
+        """What a policy is worth in the mean MDP."""
+        return self.problem.mean_mdp().values(policy, self.problem.discount, self.problem.horizon)
+
+    def _guide(self, policy: Float[np.ndarray, "S A"]) -> chains.Guide | None:
+        if chains.is_dense(self.states) or self.problem.horizon is not None:
+            return None
+        return self.problem.mean_mdp().guide(policy, self.problem.discount)
+
+
+def _by_state(values: Float[np.ndarray, "n R"], state: Int[np.ndarray, "R"], states: int) -> Float[np.ndarray, "n S"]:
+    """Sums over the rows of each state; rows are sorted by state."""
+    return rows.sums(values, np.searchsorted(state, np.arange(states + 1)))
+
+
+def _workers() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not every system tells
+        return os.cpu_count() or 1
