@@ -17,13 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from bootstrap import bootstrap_values
-from logs import DISCOUNT, SIZES, Tally, Task, load, read, step_gymnasium, tally
 
 from bellief.beliefs import outcomes, tabular
 from bellief.induction import monte_carlo
 from bellief.offline import LogStatistics
 from bellief.offline.priors import logged_prior
 from bellief.offline.sampling import belief_from, sample_mdp
+from logs import DISCOUNT, SIZES, Tally, Task, load, read, step_gymnasium, tally
 
 LEVEL = 0.9
 PRIORS = {
@@ -39,33 +39,32 @@ BOOTSTRAP = "bootstrap"
 def statistics(task: Task, log: Tally) -> LogStatistics:
     """What a belief learns from the transitions of a tally; nothing is expanded, however often each occurred."""
     states, actions = task.behaviour.shape
-    outcome = np.where(log.terminated, states, log.next_state)
-    cell = _moments(np.ravel_multi_index((log.state, log.action, outcome), (states, actions, states + 1)), log)
-    pair = _moments(log.state * actions + log.action, log)
-    cell_pair, cell_outcome = np.divmod(cell[0], states + 1)
+    pair = log.state * actions + log.action
+    cell = _moments((pair * 2 + log.terminated) * states + log.next_state, log)
+    cell_pair, cell_next = np.divmod(cell[0], states)
+    cell_pair, cell_terminated = np.divmod(cell_pair, 2)
     # Only the start value is asked for, with the true start distribution: where episodes began does not matter.
     return LogStatistics(
-        log.steps,
         states,
         actions,
         *np.divmod(cell_pair, actions),
-        cell_outcome,
+        cell_next,
+        cell_terminated.astype(bool),
         *cell[1:],
-        *np.divmod(pair[0], actions),
-        *pair[1:],
         start_count=np.eye(1, states, dtype=int)[0],
-        ends=int(log.times[log.terminated].sum()),
-        reward_low=float(log.reward.min()),
-        reward_high=float(log.reward.max()),
     )
 
 
 def _moments(keys: np.ndarray, log: Tally) -> tuple[np.ndarray, ...]:
-    """Distinct keys with number, mean and sum of squared deviations of their rewards."""
+    """Distinct keys with number, mean, sum of squared deviations, smallest and largest of their rewards."""
     key, place = np.unique(keys, return_inverse=True)
     number = np.bincount(place, log.times).astype(int)
     mean = np.bincount(place, log.times * log.reward) / number
-    return key, number, mean, np.bincount(place, log.times * (log.reward - mean[place]) ** 2)
+    squares = np.bincount(place, log.times * (log.reward - mean[place]) ** 2)
+    low, high = np.full(len(key), np.inf), np.full(len(key), -np.inf)
+    np.minimum.at(low, place, log.reward)
+    np.maximum.at(high, place, log.reward)
+    return key, number, mean, squares, low, high
 
 
 @functools.partial(jax.jit, static_argnames=("draws", "prior", "support"))

@@ -15,14 +15,12 @@ if TYPE_CHECKING:
     from bellief.agents.files import SavedAgent, load_agent, save_agent
     from bellief.envs import make
     from bellief.experiments import AgentComparison, RunResult, compare_agents, run
+    from bellief.logs import FeatureTransitions, LogStatistics, Tally, Transitions
     from bellief.offline import (
         CollectionPlan,
         FeatureSettings,
-        FeatureTransitions,
         Improvement,
-        LogStatistics,
         PolicyComparison,
-        Transitions,
         ValuePosterior,
         certify,
         check,
@@ -50,11 +48,12 @@ _HOMES = {
     "save_agent": "bellief.agents.files",
     "CollectionPlan": "bellief.offline",
     "FeatureSettings": "bellief.offline",
-    "FeatureTransitions": "bellief.offline",
+    "FeatureTransitions": "bellief.logs",
     "Improvement": "bellief.offline",
-    "LogStatistics": "bellief.offline",
+    "LogStatistics": "bellief.logs",
     "PolicyComparison": "bellief.offline",
-    "Transitions": "bellief.offline",
+    "Tally": "bellief.logs",
+    "Transitions": "bellief.logs",
     "ValuePosterior": "bellief.offline",
     "certify": "bellief.offline",
     "check": "bellief.offline",
@@ -79,6 +78,7 @@ __all__ = [
     "PolicyComparison",
     "RunResult",
     "SavedAgent",
+    "Tally",
     "Transitions",
     "UserError",
     "ValuePosterior",

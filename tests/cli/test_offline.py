@@ -37,7 +37,7 @@ def test_evaluate_with_labels(call, clinic, tmp_path):
     saved = tmp_path / "value.npz"
     arguments = ["--policy", "always:treat", "--start", "bad", "--method", "mean-mdp", "--json", "--save", saved]
     document = json.loads(call("evaluate", clinic, *arguments).out)
-    assert [row["state"] for row in document["per_state"]] == ["bad", "mild"]
+    assert [row["state"] for row in document["per_state"]] == ["bad", "cured", "mild"]
     log = LogStatistics.from_file(clinic)
     expected = bellief.evaluate(log, "always:treat", method="mean-mdp", start="bad")
     assert document == expected.to_dict() | {"variance": None}
@@ -134,7 +134,7 @@ MISTAKES = {
     "no policy": (["compare", "DATA"], ["POLICY"]),
     "unknown policy": (["compare", "DATA", "uniform", "best"], ["no policy 'best'"]),
     "unknown action": (["compare", "DATA", "uniform", "always:sing"], ["no action 'sing'", "treat, wait"]),
-    "unknown state": (["evaluate", "DATA", "--start", "dead"], ["no state 'dead'", "bad, mild"]),
+    "unknown state": (["evaluate", "DATA", "--start", "dead"], ["no state 'dead'", "bad, cured, mild"]),
     "target": (["compare", "DATA", "uniform", "behaviour", "--target", "0.2"], ["--target must lie in (0.5, 1)"]),
     "objective": (["improve", "DATA", "--objective", "max"], ["no objective 'max'"]),
     "tail": (["improve", "DATA", "--tail", "1"], ["--tail must lie in (0, 1)"]),

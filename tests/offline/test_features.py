@@ -10,10 +10,10 @@ from scipy import stats
 from bellief.beliefs import linear
 from bellief.errors import UserError
 from bellief.features import parse
+from bellief.logs.feature_log import units_of
 from bellief.offline import FeatureSettings, FeatureTransitions, LogStatistics, Transitions, compare, evaluate
 from bellief.offline.feature_belief import learn
 from bellief.offline.feature_calibration import calibrate, certify_features
-from bellief.offline.feature_log import units_of
 from bellief.offline.feature_policies import read_feature_policy
 from bellief.offline.feature_priors import scales_of
 from bellief.offline.features import evaluate_features

@@ -288,8 +288,8 @@ def _answer(doing: str, data: str, states, actions, labels: bool, plot: Path | N
     with progress(doing, quiet):
 
         def ask(compute: Callable[[Any], Any]) -> Any:
+            from bellief.logs.sources import has_features
             from bellief.offline import LogStatistics, Transitions
-            from bellief.offline.sources import has_features
 
             kind: Any = Transitions if has_features(data) else LogStatistics
             log = kind.from_file(data, states=states, actions=actions, labels=True if labels else None)

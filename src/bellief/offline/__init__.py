@@ -1,17 +1,15 @@
 """Logged data in, value posteriors and decisions out."""
 
+from bellief.logs import FeatureTransitions, LogStatistics, Tally, Transitions
 from bellief.offline.calibration import Certificate, certify
 from bellief.offline.collect import CollectionPlan, collect_next
 from bellief.offline.compare import PolicyComparison, compare
 from bellief.offline.evaluate import evaluate
-from bellief.offline.feature_log import FeatureTransitions
 from bellief.offline.features import FeatureSettings, evaluate_features
 from bellief.offline.improve import Improvement, improve
 from bellief.offline.posterior import ValuePosterior
 from bellief.offline.predictive import LogCheck, check
 from bellief.offline.sensitivity import Sensitivity, prior_sensitivity
-from bellief.offline.statistics import LogStatistics
-from bellief.offline.transitions import Transitions
 from bellief.offline.variance import VarianceSplit, variance_split
 
 __all__ = [
@@ -24,6 +22,7 @@ __all__ = [
     "LogStatistics",
     "PolicyComparison",
     "Sensitivity",
+    "Tally",
     "Transitions",
     "ValuePosterior",
     "VarianceSplit",

@@ -16,11 +16,11 @@ from scipy import stats
 
 from bellief.beliefs.tabular import PAPER_PRIOR, PRIORS, Prior
 from bellief.errors import UserError
+from bellief.logs.transitions import Transitions
 from bellief.offline.checks import check_choice, check_memory, check_numbers
 from bellief.offline.evaluate import METHODS, evaluate
 from bellief.offline.posterior import ValuePosterior
 from bellief.offline.priors import NAMES, REWARD_SHAPE, ROW_WEIGHT
-from bellief.offline.transitions import Transitions
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 

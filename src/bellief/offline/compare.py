@@ -10,6 +10,8 @@ import pandas as pd
 from jaxtyping import Float
 
 from bellief.errors import UserError
+from bellief.logs.tally import LogStatistics
+from bellief.logs.transitions import Transitions
 from bellief.offline import preposterior
 from bellief.offline.checks import check_numbers
 from bellief.offline.diagnostics import coverage, coverage_warnings
@@ -18,8 +20,6 @@ from bellief.offline.policies import read_policy
 from bellief.offline.posterior import summarise_values
 from bellief.offline.preposterior import Forecast
 from bellief.offline.problem import Problem, prepare
-from bellief.offline.statistics import LogStatistics
-from bellief.offline.transitions import Transitions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Float
 
 from bellief.beliefs import sparse as sparse_belief
+from bellief.logs.labels import Labels, name_of
 from bellief.mdp import sparse as sparse_mdp
-from bellief.offline.labels import Labels, name_of
 from bellief.offline.problem import Problem
 
 # A longer finite horizon is treated as endless when discounted visits are counted for a message.

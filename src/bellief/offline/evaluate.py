@@ -9,15 +9,15 @@ from jaxtyping import Float
 from bellief.beliefs import tabular
 from bellief.errors import UserError
 from bellief.induction import evaluate as induction
+from bellief.logs.feature_log import FeatureTransitions
+from bellief.logs.tally import LogStatistics
+from bellief.logs.transitions import Transitions
 from bellief.offline.checks import check_choice, check_numbers
 from bellief.offline.dense import SAMPLED, DenseProblem, Questions
-from bellief.offline.feature_log import FeatureTransitions
 from bellief.offline.linked import LINKED, evaluate_linked
 from bellief.offline.models import SparseModels
 from bellief.offline.posterior import ValuePosterior
 from bellief.offline.problem import Problem, prepare
-from bellief.offline.statistics import LogStatistics
-from bellief.offline.transitions import Transitions
 
 METHODS = ("joint", "gaussian", "histogram", "method2", "method3", "monte-carlo", "mean-mdp")
 

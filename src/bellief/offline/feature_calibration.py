@@ -11,11 +11,11 @@ from jaxtyping import Float
 from scipy import special, stats
 
 from bellief.beliefs.linear import Prior
+from bellief.logs.feature_log import FeatureTransitions, Units
+from bellief.logs.transitions import Transitions
 from bellief.offline.calibration import Calibration, Certificate, Tally
 from bellief.offline.checks import check_choice, check_numbers
-from bellief.offline.feature_log import FeatureTransitions, Units
 from bellief.offline.features import METHODS, evaluate_features
-from bellief.offline.transitions import Transitions
 
 # States of made-up problems are measured in units of one, and quadratic features refer to this box.
 EDGE = 3.0

@@ -25,10 +25,10 @@ from jaxtyping import Array, Float
 from scipy import optimize, special
 
 from bellief.errors import UserError
-from bellief.offline.feature_log import FeatureTransitions
-from bellief.offline.labels import find, name_of
+from bellief.logs.feature_log import FeatureTransitions
+from bellief.logs.labels import find, name_of
+from bellief.logs.tables import check_columns, read_table, shown, to_numbers
 from bellief.offline.policies import ALWAYS
-from bellief.offline.tables import check_columns, read_table, shown, to_numbers
 
 GREEDY = "greedy:"
 # Stands for the logarithm of zero.

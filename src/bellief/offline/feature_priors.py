@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from bellief.beliefs import linear
 from bellief.beliefs.matrix_normal import Regression
 from bellief.errors import UserError
-from bellief.offline.tables import shown
+from bellief.logs.tables import shown
 
 LOGGED = "logged"
 NAMES = (LOGGED, *linear.PRIORS)

@@ -8,15 +8,15 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 
 from bellief.errors import UserError
+from bellief.logs.labels import Labels, name_of
+from bellief.logs.tally import LogStatistics
+from bellief.logs.transitions import Transitions
 from bellief.offline.checks import check_choice, check_numbers
 from bellief.offline.compare import PolicyComparison, comparison_of
 from bellief.offline.evaluate import Questions, posterior_of
-from bellief.offline.labels import Labels, name_of
 from bellief.offline.models import Explored, Models, sampled
 from bellief.offline.posterior import ValuePosterior
 from bellief.offline.problem import prepare
-from bellief.offline.statistics import LogStatistics
-from bellief.offline.transitions import Transitions
 
 OBJECTIVES = ("mean", "quantile", "cvar")
 MOST_ROUNDS = 100
@@ -92,6 +92,8 @@ class Improvement:
             "policy": [
                 {
                     **row,
+                    # pandas has NaN for states in which nobody acted.
+                    "usual_action": row["usual_action"] if isinstance(row["usual_action"], str) else None,
                     "visits_of_action": int(row["visits_of_action"]),
                     "visits_of_state": int(row["visits_of_state"]),
                 }

@@ -10,8 +10,8 @@ import pandas as pd
 from jaxtyping import Float
 
 from bellief.errors import UserError
-from bellief.offline.labels import find, label_text, name_of
-from bellief.offline.tables import read_table, shown, to_numbers
+from bellief.logs.labels import find, label_text, name_of
+from bellief.logs.tables import read_table, shown, to_numbers
 from bellief.policies import COLUMNS
 
 ALWAYS = "always:"
@@ -40,6 +40,7 @@ def _from_mapping(policy: Mapping, data: Any) -> Float[np.ndarray, "S A"]:
         chances = choice if isinstance(choice, Mapping) else {choice: 1.0}
         for action, probability in chances.items():
             table[row, find("action", action, data.actions, data.action_labels)] += probability
+    _fill(table, data)
     _check(table, "The policy", data)
     return table
 
@@ -90,6 +91,7 @@ def _from_file(path: Path, data: Any) -> Float[np.ndarray, "S A"]:
         raise UserError(f"{path}: row {row + 1} repeats state {names[0]}, action {names[1]}; keep one of them.")
     policy = np.zeros((data.states, data.actions))
     policy[state, action] = probability
+    _fill(policy, data)
     _check(policy, f"{path}: the policy", data)
     return policy
 
@@ -109,6 +111,11 @@ def _indices(frame: pd.DataFrame, column: str, size: int, labels, path: Path) ->
         row = int(np.flatnonzero(bad)[0])
         raise UserError(f"{path}: row {row + 1} has {column} '{shown(frame[column].iloc[row])}', but {allowed}.")
     return values.astype(np.int64)
+
+
+def _fill(policy: np.ndarray, data: Any) -> None:
+    """A policy may leave out states in which nobody acts; what it does there does not matter."""
+    policy[~data.statistics().acting & (policy == 0).all(-1)] = 1 / data.actions
 
 
 def _check(policy: np.ndarray, subject: str, data: Any) -> None:

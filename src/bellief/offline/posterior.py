@@ -11,8 +11,8 @@ import pandas as pd
 from jaxtyping import Bool, Float
 
 from bellief.errors import UserError
+from bellief.logs.labels import find
 from bellief.offline.diagnostics import explain
-from bellief.offline.labels import find
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

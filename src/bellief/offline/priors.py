@@ -7,8 +7,9 @@ from scipy import special
 
 from bellief.beliefs import tabular
 from bellief.errors import UserError
-from bellief.offline.statistics import LogStatistics
-from bellief.offline.transitions import Transitions
+from bellief.logs.tally import LogStatistics
+from bellief.logs.transitions import Transitions
+from bellief.offline.outcomes import merged_ends
 
 # Chosen from coverage of real logs (docs/results/coverage.md): a heavier row prior biases values, a lighter one is
 # overconfident about pairs seen once or twice.
@@ -81,6 +82,7 @@ class Scales(NamedTuple):
 
 def reward_scales(log: LogStatistics) -> Scales:
     """The scales on which the rewards of a log vary, each kept away from zero and widened where few numbers tell it."""
+    log = merged_ends(log)
     times, means = log.cell_count, log.cell_mean
     mean = float((times * means).sum() / len(log))
     squares = float(log.cell_squares.sum())

@@ -12,11 +12,12 @@ from scipy import sparse as matrices
 from bellief.beliefs import sparse
 from bellief.beliefs.tabular import Prior
 from bellief.errors import UserError
-from bellief.offline import labels
+from bellief.logs import labels
+from bellief.logs.tables import read_table, shown
+from bellief.logs.tally import LogStatistics
 from bellief.offline.checks import check_choice, check_memory, check_sparse_memory
+from bellief.offline.outcomes import merged_ends
 from bellief.offline.priors import read_prior
-from bellief.offline.statistics import LogStatistics
-from bellief.offline.tables import read_table, shown
 
 BELIEFS = ("auto", "dense", "sparse")
 
@@ -76,7 +77,7 @@ def prepare(
 ) -> Problem:
     """Check what the user gave and choose the belief; nothing large is allocated before its size was checked."""
     check_choice("belief", belief, BELIEFS)
-    log: LogStatistics = data.statistics()
+    log = merged_ends(data.statistics())
     if log.ends and terminates is False:
         raise UserError("Episodes end in the data, so terminates cannot be False.")
     if discount == 1 and horizon is None and not (log.ends or terminates):

@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 
 from bellief.beliefs import outcomes, tabular
-from bellief.offline.statistics import LogStatistics
+from bellief.logs.tally import LogStatistics
+from bellief.offline.outcomes import by_outcome, tabular_belief
 
 # Numbers of key streams apart from those of the MDPs, which count up from zero.
 DRAW_STREAM, STEP_STREAM = 2**31 - 1, 2**31 - 2
@@ -20,8 +21,8 @@ def belief_from(
 ) -> tabular.TabularBelief | outcomes.OutcomeBelief:
     """What the log says, in the form that the prior asks for."""
     if prior.outcome_strength is None:
-        return log.belief(terminates)
-    seen = outcomes.Statistics(*(jnp.asarray(field) for field in log.by_outcome(terminates)))
+        return tabular_belief(log, terminates)
+    seen = outcomes.Statistics(*(jnp.asarray(field) for field in by_outcome(log, terminates)))
     return outcomes.posterior(tabular.reward_prior(prior, jnp.float64), prior.outcome_strength, seen)
 
 

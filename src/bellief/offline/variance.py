@@ -10,12 +10,12 @@ from jaxtyping import Array, Float
 
 from bellief.beliefs import dirichlet, normal_gamma, outcomes, tabular
 from bellief.induction import monte_carlo
+from bellief.logs.labels import Labels
+from bellief.logs.tally import LogStatistics
+from bellief.logs.transitions import Transitions
 from bellief.offline.checks import check_numbers
 from bellief.offline.dense import DenseProblem
-from bellief.offline.labels import Labels
 from bellief.offline.problem import prepare
-from bellief.offline.statistics import LogStatistics
-from bellief.offline.transitions import Transitions
 
 
 class VarianceSplit(NamedTuple):

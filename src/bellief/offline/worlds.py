@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 
 from bellief.beliefs.sparse import reward_parameters
 from bellief.beliefs.tabular import Prior
+from bellief.offline.outcomes import by_outcome
 from bellief.offline.problem import Problem
 
 
@@ -43,7 +44,7 @@ class World(NamedTuple):
 def counts_of(problem: Problem) -> Counts:
     """The statistics of the log."""
     log = problem.log
-    outcomes, outcome_mean, within = log.by_outcome(problem.terminates)
+    outcomes, outcome_mean, within = by_outcome(log, problem.terminates)
     moments = np.zeros((2, log.states, log.actions))
     moments[:, log.pair_state, log.pair_action] = log.pair_mean, log.pair_squares
     mean, squares = moments

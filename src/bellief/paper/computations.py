@@ -36,7 +36,7 @@ class Computation(NamedTuple):
 def simulate(rng: np.random.Generator, policy: tuple[float, float], steps: int) -> Any:
     """A log of the fixed policy in NChain."""
     from bellief.envs import make
-    from bellief.offline.transitions import Transitions
+    from bellief.logs.transitions import Transitions
 
     outcomes = make("nchain").outcomes
     state, rows = 0, []

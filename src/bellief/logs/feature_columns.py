@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from bellief.errors import UserError
-from bellief.offline.tables import shown
+from bellief.logs.tables import shown
 
 STATE, NEXT = "state_", "next_state_"
 

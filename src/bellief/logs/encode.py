@@ -12,8 +12,8 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 
 from bellief.errors import UserError
-from bellief.offline.labels import Labels, label_text, natural_order
-from bellief.offline.tables import check_columns, shown, to_numbers, to_text
+from bellief.logs.labels import Labels, label_text, natural_order
+from bellief.logs.tables import check_columns, shown, to_numbers, to_text
 
 REQUIRED = ("state", "action", "reward", "next_state")
 OPTIONAL = ("terminated", "truncated", "episode")
@@ -74,7 +74,7 @@ class _Axis:
     def indices(self, frame: pd.DataFrame, column: str, row: int, idle: np.ndarray | None = None) -> np.ndarray:
         """A column as indices; `row` is how many rows came before it, and `idle` marks cells that do not matter.
 
-        Idle cells may be empty; those that name no state known otherwise come back as -1.
+        Idle cells may be empty, and name a state that was not announced; both come back as -1.
         """
         none = np.zeros(len(frame), dtype=bool) if idle is None else idle
         read = self._numbers if self.named is None else self._labels
@@ -114,11 +114,12 @@ class _Axis:
         bad &= ~_empty(frame[column], bad & idle)
         if bad.any():
             raise first_bad(frame, column, bad, row, self.source, "a label must be text or a whole number")
-        # In the order of their appearance in rows that matter; the last entry is for cells without a label.
+        # In the order of their appearance; the last entry is for cells without a label. A state that was not announced
+        # is refused unless episodes only end in it.
         used = np.zeros(len(texts) + 1, dtype=bool)
-        used[codes[~idle]] = True
+        used[codes[~idle] if self.fixed else codes] = True
         for text, is_used in zip(texts, used, strict=False):
-            if is_used and text not in known:
+            if is_used and text is not None and text not in known:
                 if self.fixed:
                     wrong = np.array([label_text(cell) == text for cell in frame[column]])
                     need = f"it is not among the {self.kind}s that were announced"
@@ -169,7 +170,6 @@ class Encoder:
         action = self.actions.indices(frame, "action", self.rows)
         terminated = self._flags(frame, "terminated")
         next_state = self.states.indices(frame, "next_state", self.rows, idle=terminated)
-        next_state = np.where(next_state < 0, state, next_state)
         reward = self._rewards(frame)
         ended = terminated | self._flags(frame, "truncated")
         first = self._first(frame, state, next_state, ended)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bellief.errors import UserError
-from bellief.offline.tables import shown
+from bellief.logs.tables import shown
 
 Labels = tuple[str, ...] | None
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bellief.errors import UserError
+from bellief.logs.encode import OPTIONAL, REQUIRED
 from bellief.offline import Transitions
-from bellief.offline.encode import OPTIONAL, REQUIRED
 
 HEADER = "state,action,reward,next_state"
 
@@ -180,7 +180,8 @@ def test_a_frame_loads_or_the_mistake_is_named(frame, labels):
             assert names is None or len(set(names)) == len(names) == size
         assert len(data) == len(frame) > 0
         assert 0 <= data.state.min() <= data.state.max() < data.states
-        assert 0 <= data.next_state.min() <= data.next_state.max() < data.states
+        assert -1 <= data.next_state.min() <= data.next_state.max() < data.states
+        assert data.next_state[~data.terminated].min(initial=0) >= 0
         assert 0 <= data.action.min() <= data.action.max() < data.actions
         assert np.isfinite(data.reward).all()
         assert data.first[0]
@@ -192,7 +193,7 @@ def assert_whole(data):
     counts = np.zeros((data.states, data.actions, data.states + 1), dtype=int)
     np.add.at(counts, (data.state, data.action, np.where(data.terminated, data.states, data.next_state)), 1)
     again = np.zeros_like(counts)
-    again[log.cell_state, log.cell_action, log.cell_outcome] = log.cell_count
+    np.add.at(again, (log.cell_state, log.cell_action, log.cell_outcome), log.cell_count)
     np.testing.assert_array_equal(counts, again)
     np.testing.assert_array_equal(log.visits(), counts.sum(-1))
     np.testing.assert_array_equal(log.start_count, np.bincount(data.state[data.first], minlength=data.states))

@@ -12,10 +12,11 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 
 from bellief.errors import UserError
-from bellief.offline import sources
-from bellief.offline.encode import Columns, Encoder
-from bellief.offline.labels import Labels
-from bellief.offline.statistics import LogStatistics
+from bellief.logs import sources
+from bellief.logs.encode import Columns, Encoder
+from bellief.logs.labels import Labels
+from bellief.logs.origin import Origin
+from bellief.logs.tally import Tally
 
 Sizes = int | Sequence[str] | None
 
@@ -30,7 +31,8 @@ class Transitions:
     which also fixes their order. Without them numbers run to the largest seen, and labels are sorted. `labels` says
     whether cells are labels (True) or numbers from 0 (False); without it the first row decides.
 
-    A step that `terminated` has no next state that matters, and its cell may be empty. A step that was `truncated`
+    A step that `terminated` may name the state in which the episode ended, in which nobody acts any more; where its
+    cell is empty, `next_state` is -1. A step that was `truncated`
     ends the episode in the log but not in the world: its next state counts as any other. Without `episode`, an
     episode begins with the first step, after an end, and wherever a step does not start in the state that the one
     before it led to.
@@ -64,6 +66,7 @@ class Transitions:
     actions: int
     state_labels: Labels = None
     action_labels: Labels = None
+    origin: Origin = dataclasses.field(default_factory=Origin)
 
     def __len__(self) -> int:
         return len(self.state)
@@ -89,7 +92,7 @@ class Transitions:
         columns |= {name: values for name, values in optional.items() if values is not None}
         arrays = {name: np.asarray(values) for name, values in columns.items()}
         if arrays["state"].ndim == 2:
-            from bellief.offline.feature_columns import as_frame
+            from bellief.logs.feature_columns import as_frame
 
             whole = as_frame(arrays.pop("state"), arrays.pop("next_state"), arrays)
             return cls.from_frame(whole, states=states, actions=actions, labels=labels)
@@ -123,7 +126,7 @@ class Transitions:
     ) -> "Transitions":
         """Read a CSV file: state, action, reward, next_state; optionally terminated, truncated, episode.
 
-        Whoever needs only values should prefer `LogStatistics.from_file`, which keeps no rows.
+        Whoever needs only values should prefer `Tally.from_file`, which keeps no rows.
         """
         return _read(*sources.csv_log(path), states, actions, labels, f"{path}: ")
 
@@ -162,39 +165,44 @@ class Transitions:
         states, actions, state_labels, action_labels, new_states, new_actions = encoder.finish()
         whole = Columns(*(np.concatenate(parts) for parts in zip(*encoded, strict=True)))
         if new_states is not None:
-            whole = whole._replace(state=new_states[whole.state], next_state=new_states[whole.next_state])
+            following = np.where(whole.next_state < 0, -1, new_states[whole.next_state])
+            whole = whole._replace(state=new_states[whole.state], next_state=following)
         if new_actions is not None:
             whole = whole._replace(action=new_actions[whole.action])
         return cls(*whole, states, actions, state_labels, action_labels)
 
     @functools.cached_property
-    def _statistics(self) -> LogStatistics:
+    def _tally(self) -> Tally:
         columns = Columns(self.state, self.action, self.reward, self.next_state, self.terminated, self.first)
-        return LogStatistics.from_rows(columns, self.states, self.actions, self.state_labels, self.action_labels)
+        return Tally.from_rows(columns, self.states, self.actions, self.state_labels, self.action_labels)
 
-    def statistics(self) -> LogStatistics:
+    def tally(self) -> Tally:
         """What a tabular belief learns from the log: counts and reward moments."""
-        return self._statistics
+        return self._tally
+
+    def statistics(self) -> Tally:
+        """The same as `tally`."""
+        return self.tally()
 
     def visits(self) -> Int[np.ndarray, "S A"]:
         """How often each action was taken in each state."""
-        return self._statistics.visits()
+        return self._tally.visits()
 
     def behaviour(self) -> Float[np.ndarray, "S A"]:
         """Observed frequency of each action in each state; uniform where a state was never seen."""
-        return self._statistics.behaviour()
+        return self._tally.behaviour()
 
     def start_distribution(self) -> Float[np.ndarray, "S"]:
         """Observed frequency of each state at the beginning of an episode."""
-        return self._statistics.start_distribution()
+        return self._tally.start_distribution()
 
 
 def _read(
     pieces, columns: Iterable[Any], states: Sizes, actions: Sizes, labels: bool | None, source: str
 ) -> Transitions:
     """Validate pieces of a table with these columns, of whichever kind they are."""
-    from bellief.offline import feature_log
-    from bellief.offline.feature_columns import feature_names
+    from bellief.logs import feature_log
+    from bellief.logs.feature_columns import feature_names
 
     names = feature_names(columns, source)
     if names:

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bellief.errors import UserError
+from bellief.logs import tables as reading
 from bellief.offline import LogStatistics, Transitions, evaluate
-from bellief.offline import tables as reading
 from bellief.offline.policies import read_policy
 from bellief.policies import save_policy
 
@@ -39,11 +39,11 @@ def same(first, second):
 
 def test_labels_are_sorted_and_kept():
     data = Transitions.from_frame(CLINIC)
-    assert data.state_labels == ("bad", "mild", "s2", "s10")
+    assert data.state_labels == ("bad", "mild", "recovered", "s2", "s10")
     assert data.action_labels == ("treat", "wait")
     assert [data.state_labels[state] for state in data.state] == CLINIC["state"].tolist()
-    # A state in which episodes only end is no state to act in.
-    assert "recovered" not in data.state_labels
+    # A state in which episodes only end is a state, and none to act in.
+    assert data.tally().acting.tolist() == [True, True, False, True, True]
     assert data.first.tolist() == [True, False, True, False, False]
 
 
@@ -53,7 +53,7 @@ def test_announced_labels_fix_the_order():
     assert data.states == 5
     with pytest.raises(UserError, match=r"row 1 has state 'mild'; it is not among"):
         Transitions.from_frame(CLINIC, states=["s2", "s10", "bad"])
-    with pytest.raises(UserError, match=r"name 4 states and 7 were announced"):
+    with pytest.raises(UserError, match=r"name 5 states and 7 were announced"):
         Transitions.from_frame(CLINIC, states=7)
     with pytest.raises(UserError, match=r"all different"):
         Transitions.from_frame(CLINIC, states=["a", "a"])
@@ -78,7 +78,7 @@ def test_a_typo_does_not_turn_numbers_into_labels():
 def test_the_next_state_after_an_end_may_be_missing(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("state,action,reward,next_state,terminated\n0,0,1,1,0\n1,0,1,,1\n")
-    assert Transitions.from_csv(path).next_state.tolist() == [1, 1]
+    assert Transitions.from_csv(path).next_state.tolist() == [1, -1]
     path.write_text("state,action,reward,next_state,terminated\n0,0,1,,0\n")
     with pytest.raises(UserError, match=r"row 1 has next_state ''"):
         Transitions.from_csv(path)
@@ -149,10 +149,11 @@ def test_files_that_are_not_parquet(tmp_path):
 
 def test_policies_by_label(tmp_path):
     data = Transitions.from_frame(CLINIC)
-    expected = np.array([[1, 0], [0, 1], [0, 1], [1, 0]])
+    expected = np.array([[1, 0], [0, 1], [0.5, 0.5], [0, 1], [1, 0]])
     by_name = {"bad": "treat", "mild": "wait", "s2": {"wait": 1.0}, "s10": "treat"}
     np.testing.assert_array_equal(read_policy(by_name, data), expected)
-    np.testing.assert_array_equal(read_policy(["treat", "wait", "wait", "treat"], data), expected)
+    chosen = read_policy(["treat", "wait", "wait", "wait", "treat"], data)
+    np.testing.assert_array_equal(chosen[[0, 1, 3, 4]], expected[[0, 1, 3, 4]])
     np.testing.assert_array_equal(read_policy("always:wait", data)[:, 1], 1)
     save_policy(tmp_path / "policy.csv", expected, data.state_labels, data.action_labels)
     np.testing.assert_array_equal(read_policy(tmp_path / "policy.csv", data), expected)

@@ -9,11 +9,11 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 
 from bellief.errors import UserError
-from bellief.offline.encode import Encoder, first_bad
-from bellief.offline.feature_columns import NEXT, STATE, refuse_features, required_columns
-from bellief.offline.statistics import LogStatistics
-from bellief.offline.tables import check_columns, to_numbers
-from bellief.offline.transitions import Transitions
+from bellief.logs.encode import Encoder, first_bad
+from bellief.logs.feature_columns import NEXT, STATE, refuse_features, required_columns
+from bellief.logs.tables import check_columns, to_numbers
+from bellief.logs.tally import Tally
+from bellief.logs.transitions import Transitions
 
 # Squares of larger features would overflow when they are multiplied.
 LARGEST_FEATURE = 1e50
@@ -54,14 +54,14 @@ class FeatureTransitions(Transitions):
             feature_names=encoder.names,
         )
 
-    def statistics(self) -> LogStatistics:
+    def tally(self) -> Tally:
         """Refused: counts belong to countable states."""
         refuse_features(self.feature_names)
         raise AssertionError
 
     @property
-    def _statistics(self) -> LogStatistics:
-        return self.statistics()
+    def _tally(self) -> Tally:
+        return self.tally()
 
 
 class FeatureColumns(NamedTuple):

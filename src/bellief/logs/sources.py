@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from bellief.errors import UserError
-from bellief.offline.encode import OPTIONAL, REQUIRED
-from bellief.offline.feature_columns import as_frame, feature_names, required_columns
-from bellief.offline.tables import csv_pieces, parquet_pieces, shown
+from bellief.logs.encode import OPTIONAL, REQUIRED
+from bellief.logs.feature_columns import as_frame, feature_names, required_columns
+from bellief.logs.tables import csv_pieces, parquet_pieces, shown
 
 MINARI = "minari:"
 PARQUET = (".parquet", ".pq")
