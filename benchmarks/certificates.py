@@ -10,8 +10,8 @@ from pathlib import Path
 import pandas as pd
 from coverage_page import fill
 
-from bellief.offline.calibration import certify
-from bellief.offline.feature_calibration import certify_features
+from bellief.decisions.certify import certify
+from bellief.decisions.feature_calibration import certify_features
 
 SIZES = (
     {"states": 2, "transitions": 10},

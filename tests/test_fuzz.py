@@ -12,7 +12,7 @@ import pytest
 
 from bellief import UserError, load_agent
 from bellief.files import DamagedArchive, read_archive
-from bellief.offline.posterior import ValuePosterior
+from bellief.evaluation.posterior import ValuePosterior
 
 FUZZ = Path(__file__).parents[1] / "fuzz"
 

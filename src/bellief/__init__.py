@@ -16,22 +16,19 @@ if TYPE_CHECKING:
     from bellief.envs import make
     from bellief.experiments import AgentComparison, RunResult, compare_agents, run
     from bellief.logs import FeatureTransitions, LogStatistics, Tally, Transitions
-    from bellief.offline import (
+    from bellief.decisions import (
         CollectionPlan,
-        FeatureSettings,
         Improvement,
         PolicyComparison,
-        ValuePosterior,
         certify,
         check,
         collect_next,
         compare,
-        evaluate,
-        evaluate_features,
         improve,
         prior_sensitivity,
         variance_split,
     )
+    from bellief.evaluation import FeatureSettings, ValuePosterior, evaluate, evaluate_features
 
 try:
     __version__ = version("bellief")
@@ -46,24 +43,24 @@ _HOMES = {
     "SavedAgent": "bellief.agents.files",
     "load_agent": "bellief.agents.files",
     "save_agent": "bellief.agents.files",
-    "CollectionPlan": "bellief.offline",
-    "FeatureSettings": "bellief.offline",
+    "CollectionPlan": "bellief.decisions",
+    "FeatureSettings": "bellief.evaluation",
     "FeatureTransitions": "bellief.logs",
-    "Improvement": "bellief.offline",
+    "Improvement": "bellief.decisions",
     "LogStatistics": "bellief.logs",
-    "PolicyComparison": "bellief.offline",
+    "PolicyComparison": "bellief.decisions",
     "Tally": "bellief.logs",
     "Transitions": "bellief.logs",
-    "ValuePosterior": "bellief.offline",
-    "certify": "bellief.offline",
-    "check": "bellief.offline",
-    "collect_next": "bellief.offline",
-    "compare": "bellief.offline",
-    "evaluate": "bellief.offline",
-    "evaluate_features": "bellief.offline",
-    "improve": "bellief.offline",
-    "prior_sensitivity": "bellief.offline",
-    "variance_split": "bellief.offline",
+    "ValuePosterior": "bellief.evaluation",
+    "certify": "bellief.decisions",
+    "check": "bellief.decisions",
+    "collect_next": "bellief.decisions",
+    "compare": "bellief.decisions",
+    "evaluate": "bellief.evaluation",
+    "evaluate_features": "bellief.evaluation",
+    "improve": "bellief.decisions",
+    "prior_sensitivity": "bellief.decisions",
+    "variance_split": "bellief.decisions",
     "make": "bellief.envs",
     "run": "bellief.experiments",
 }

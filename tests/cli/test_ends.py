@@ -81,7 +81,7 @@ def test_without_a_command_there_is_help(call, arguments):
 def test_help_names_every_choice(call):
     from bellief.beliefs.tabular import PRIORS
     from bellief.induction.evaluate import FINALS
-    from bellief.offline.evaluate import METHODS
+    from bellief.evaluation.evaluate import METHODS
 
     shown = call("evaluate", "--help").out
     for name in (*METHODS, *PRIORS, *FINALS, "uniform", "behaviour"):
@@ -109,7 +109,7 @@ def failing(error):
     ],
 )
 def test_failures(call, data, monkeypatch, error, code, fragments):
-    monkeypatch.setattr("bellief.offline.evaluate", failing(error))
+    monkeypatch.setattr("bellief.evaluation.evaluate", failing(error))
     assert_one_sentence(call("evaluate", data), *fragments, code=code)
 
 
@@ -132,7 +132,7 @@ def test_python_warnings_do_not_reach_the_user(call, data, monkeypatch):
         warnings.warn("the user cannot do anything about this", stacklevel=1)
         return evaluate(*arguments, **options)
 
-    monkeypatch.setattr("bellief.offline.evaluate", warn)
+    monkeypatch.setattr("bellief.evaluation.evaluate", warn)
     result = call("evaluate", data, "--method", "mean-mdp")
     assert result.code == 0
     assert result.err == ""

@@ -31,7 +31,7 @@ def test_check(call, log):
 @pytest.mark.slow
 def test_sensitivity(call, log, monkeypatch):
     grid = {"logged": "logged", "sparse": "sparse"}
-    monkeypatch.setattr("bellief.offline.sensitivity.default_grid", lambda data: grid)
+    monkeypatch.setattr("bellief.decisions.sensitivity.default_grid", lambda data: grid)
     result = call("sensitivity", log, "--discount", "0.5", "--threshold", "-50", "--draws", "50", "--json")
     assert result.code == 0, result.err
     document = json.loads(result.out)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bellief.errors import UserError
 from bellief.logs import tables as reading
 from bellief.offline import LogStatistics, Transitions, evaluate
-from bellief.offline.policies import read_policy
+from bellief.evaluation.policy_forms import read_policy
 from bellief.policies import save_policy
 
 CLINIC = pd.DataFrame(

@@ -9,9 +9,9 @@ import pytest
 from bellief.beliefs.tabular import Prior
 from bellief.errors import UserError
 from bellief.offline import Transitions, collect_next, compare, evaluate, improve
-from bellief.offline.improve import measure, weights
-from bellief.offline.preposterior import Forecast, average_time, further_data, needed
-from bellief.offline.problem import prepare
+from bellief.decisions.improve import measure, weights
+from bellief.decisions.preposterior import Forecast, average_time, further_data, needed
+from bellief.evaluation.problem import prepare
 from bellief.offline.worlds import World, combine, counts_of, draw
 from offline.conftest import ACTIONS, DRAWS, STATES, random_log
 

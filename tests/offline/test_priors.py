@@ -7,9 +7,9 @@ import pytest
 from bellief.beliefs import outcomes
 from bellief.errors import UserError
 from bellief.offline import Transitions, evaluate
-from bellief.offline.priors import logged_prior, read_prior, reward_scales, widening
-from bellief.offline.problem import prepare
-from bellief.offline.sampling import belief_from
+from bellief.evaluation.logged_prior import logged_prior, read_prior, reward_scales, widening
+from bellief.evaluation.problem import prepare
+from bellief.evaluation.dense_belief import belief_from
 from bellief.offline.worlds import counts_of, draw
 
 

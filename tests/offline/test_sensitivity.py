@@ -6,7 +6,7 @@ import pytest
 from bellief.beliefs.tabular import Prior
 from bellief.errors import UserError
 from bellief.offline import Transitions, evaluate, prior_sensitivity
-from bellief.offline.sensitivity import _gaps, default_grid
+from bellief.decisions.sensitivity import _gaps, default_grid
 
 DRAWS = 400
 

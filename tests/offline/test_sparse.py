@@ -10,7 +10,7 @@ from bellief.beliefs import sparse as belief
 from bellief.errors import UserError
 from bellief.mdp import sparse as mdp
 from bellief.offline import Transitions, compare, evaluate, improve
-from bellief.offline.problem import prepare
+from bellief.evaluation.problem import prepare
 from offline.conftest import ACTIONS, DRAWS, STATES, random_log
 
 
@@ -125,7 +125,7 @@ def test_many_states_choose_the_sparse_belief(monkeypatch):
     result = evaluate(data, "uniform", 0.9, draws=5)
     assert result.diagnostics["belief"] == "sparse"
     assert any("lumped together" in said for said in result.explain())
-    monkeypatch.setattr("bellief.offline.checks._physical_memory", lambda: 10_000_000)
+    monkeypatch.setattr("bellief.evaluation.checks._physical_memory", lambda: 10_000_000)
     with pytest.raises(UserError, match=r"1000000 draws of 2500 states' values .* GB of memory"):
         evaluate(data, "uniform", 0.9, draws=1_000_000)
     with pytest.raises(UserError, match=r"2500 states and 1 actions need about"):

@@ -6,7 +6,7 @@ import pytest
 
 from bellief.errors import UserError
 from bellief.offline import Transitions, variance_split
-from bellief.offline.variance import return_variance
+from bellief.decisions.variance_split import return_variance
 
 DISCOUNT = 0.5
 

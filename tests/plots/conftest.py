@@ -3,7 +3,7 @@ import sys
 import numpy as np
 import pytest
 
-from bellief.offline.posterior import ValuePosterior
+from bellief.evaluation.posterior import ValuePosterior
 
 
 @pytest.fixture

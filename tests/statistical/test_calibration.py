@@ -6,7 +6,7 @@ from scipy import stats
 
 from bellief.beliefs.tabular import PAPER_PRIOR, SPARSE_PRIOR, Prior
 from bellief.offline import calibration
-from bellief.offline.calibration import Calibration, calibrate, certify
+from bellief.decisions.certify import Calibration, calibrate, certify
 
 FALSE_FAILURE = 1e-5
 

@@ -155,7 +155,7 @@ def _certificate(states: int | None, features: int | None, ends: bool, prior: st
         return certify_states(states, terminates=ends, prior=prior, **options).to_dict()
     if ends or prior != "logged":
         raise UserError("With --features episodes do not end and the prior is logged: leave out --ends and --prior.")
-    from bellief.offline.feature_calibration import certify_features
+    from bellief.decisions.feature_calibration import certify_features
 
     assert features is not None
     return certify_features(features, **options).to_dict()

@@ -5,10 +5,9 @@ GMRES with the chain of the mean MDP as preconditioner and warm start; whatever 
 
 >>> import numpy as np
 >>> from bellief.evaluation import chains
->>> batch = chains.Batch(  # one MDP of two states, which lead to one another
-...     draw=np.array([0, 0]), state=np.array([0, 1]), following=np.array([1, 0]), chance=np.array([1.0, 1.0]),
-...     reward=np.array([[2.0, 0.0]])
-... )
+>>> cells = chains.Cells.of(np.array([0, 1]), np.array([1, 0]), np.array([[1.0, 1.0]]))
+>>> none = chains.Entries(*3 * [np.zeros(0, int)], np.zeros(0))
+>>> batch = chains.Batch(cells, none, reward=np.array([[2.0, 0.0]]))  # one MDP; two states lead to one another
 >>> chains.values(batch, discount=0.5).round(3).tolist()
 [[2.667, 1.333]]
 >>> chains.values(batch, discount=0.5, horizon=1).tolist()
@@ -34,32 +33,61 @@ KRYLOV_STEPS = 60
 RESTARTS = 20
 
 
-class Batch(NamedTuple):
-    """Chains of `n` draws: transitions as a list of entries (sums where a pair occurs twice), and mean rewards.
+class Cells(NamedTuple):
+    """Transitions that every draw has: from `state` to `following`, sorted by both, with a chance in each draw."""
 
-    What is missing from a row to one is the chance that the episode ends.
-    """
+    state: Int[np.ndarray, "C"]
+    following: Int[np.ndarray, "C"]
+    chance: Float[np.ndarray, "n C"]
+
+    @classmethod
+    def of(cls, state: np.ndarray, following: np.ndarray, chance: np.ndarray) -> "Cells":
+        """Transitions in any order; those between the same states are added up."""
+        order = np.lexsort((following, state))
+        state, following, chance = state[order], following[order], chance[:, order]
+        new = np.flatnonzero((np.diff(state, prepend=-1) != 0) | (np.diff(following, prepend=-1) != 0))
+        if len(new) < len(state):
+            chance = np.add.reduceat(chance, new, axis=-1)
+        return cls(state[new], following[new], chance)
+
+
+class Entries(NamedTuple):
+    """Transitions of single draws, in any order."""
 
     draw: Int[np.ndarray, "E"]
     state: Int[np.ndarray, "E"]
     following: Int[np.ndarray, "E"]
     chance: Float[np.ndarray, "E"]
+
+
+class Batch(NamedTuple):
+    """Chains of `n` draws. What is missing from a row to one is the chance that the episode ends."""
+
+    cells: Cells
+    entries: Entries
     reward: Float[np.ndarray, "n S"]
 
     def table(self) -> Float[np.ndarray, "n S S"]:
         """Transition matrices."""
         number, states = self.reward.shape
-        place = (self.draw * states + self.state) * states + self.following
-        return np.bincount(place, self.chance, number * states * states).reshape(number, states, states)
+        draw, state, following, chance = self.entries
+        table = np.bincount((draw * states + state) * states + following, chance, number * states * states)
+        table = table.reshape(number, states, states)
+        table[:, self.cells.state, self.cells.following] += self.cells.chance
+        return table
 
     def matrix(self) -> Any:
         """Transition matrices as the blocks of one sparse matrix."""
         from scipy import sparse
 
-        size = self.reward.size
-        states = self.reward.shape[1]
-        row, column = self.draw * states + self.state, self.draw * states + self.following
-        return sparse.csr_matrix((self.chance, (row, column)), (size, size))
+        number, states = self.reward.shape
+        size = number * states
+        first = np.searchsorted(self.cells.state, np.arange(states + 1))
+        pointer = np.append((np.arange(number)[:, None] * first[-1] + first[:-1]).ravel(), number * first[-1])
+        column = (np.arange(number)[:, None] * states + self.cells.following).ravel()
+        fixed = sparse.csr_matrix((self.cells.chance.ravel(), column, pointer), (size, size))
+        draw, state, following, chance = self.entries
+        return fixed + sparse.csr_matrix((chance, (draw * states + state, draw * states + following)), (size, size))
 
 
 class Guide(NamedTuple):

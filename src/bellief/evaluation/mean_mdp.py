@@ -85,6 +85,15 @@ class MeanMDP(NamedTuple):
             mass = discount * chain.backward(mass)
         return found
 
+    def steps_until(self, policy: Float[np.ndarray, "S A"], discount: float, weight: float, most: int) -> int:
+        """After how many steps what is still to come has at most this weight, from any state."""
+        chain, left = self._chain(policy), np.ones(self.states)
+        for step in range(1, most):
+            left = discount * chain.forward(left)
+            if left.max() <= weight:
+                return step
+        return most
+
     def guide(self, policy: Float[np.ndarray, "S A"], discount: float) -> chains.Guide:
         """What helps to solve chains that are similar to this one."""
         chain = self._chain(policy)

@@ -68,6 +68,11 @@ def uniform(key: UInt64[np.ndarray, "C"], draws: Int[np.ndarray, "n"]) -> Float[
     return _unit(_bits(key, draws))
 
 
+def uniform_at(key: UInt64[np.ndarray, "E"], draws: Int[np.ndarray, "E"]) -> Float[np.ndarray, "E"]:
+    """Uniform numbers for a list of keys and draws."""
+    return _unit(_mix(key + np.asarray(draws, np.int64).astype(np.uint64) * _STEP))
+
+
 def _unit(bits: UInt64[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
     bits >>= _11
     numbers = bits.astype(np.float64)
@@ -81,10 +86,9 @@ def normal(key: UInt64[np.ndarray, "C"], draws: Int[np.ndarray, "n"]) -> Float[n
     return _normal(uniform(key, draws), uniform(derived(key, 1), draws))
 
 
-def normal_at(key: UInt64[np.ndarray, "n C"], draws: Int[np.ndarray, "n"]) -> Float[np.ndarray, "n C"]:
-    """Standard normal numbers for keys that differ between draws."""
-    step = (np.asarray(draws, np.int64).astype(np.uint64) * _STEP)[:, None]
-    return _normal(_unit(_mix(key + step)), _unit(_mix(derived(key, 1) + step)))
+def normal_at(key: UInt64[np.ndarray, "E"], draws: Int[np.ndarray, "E"]) -> Float[np.ndarray, "E"]:
+    """Standard normal numbers for a list of keys and draws."""
+    return _normal(uniform_at(key, draws), uniform_at(derived(key, 1), draws))
 
 
 def _normal(radius: Float[np.ndarray, "*shape"], angle: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:

@@ -90,6 +90,16 @@ def restrict(belief: Rewards, pairs: Int[np.ndarray, "r"], cells: Int[np.ndarray
     return Rewards(*(field[pairs] for field in belief[:4]), by_outcome)
 
 
+def expand(belief: Rewards, place: Int[np.ndarray, "C"], cells: int) -> Rewards:
+    """The same belief where each of its cells is at some place among more of them; the others were never seen."""
+    seen = belief.outcomes
+    if seen is None:
+        return belief
+    location, share, strength = np.zeros(cells), np.ones(cells), np.full(cells, seen.unseen)
+    location[place], share[place], strength[place] = seen.location, seen.share, seen.strength
+    return belief._replace(outcomes=Outcomes(location, share, strength, seen.unseen))
+
+
 class _Projection(NamedTuple):
     """A pair's mean reward under its sampled row: centre, variance in units of v, and its weight on the pair's mean."""
 
@@ -103,9 +113,8 @@ def _project(belief: Rewards, held: rows.Rows, drawn: rows.Drawn) -> _Projection
     assert outcomes is not None
     pair_weight = rows.sums(drawn.cell_share * outcomes.share, held.first)
     width = rows.sums(drawn.cell_share**2 / outcomes.strength, held.first)
-    atoms = np.append(0, np.cumsum(np.bincount(drawn.atom_row, minlength=len(held.row))))
-    pair_weight += rows.sums(drawn.atom_share, atoms)
-    width += rows.sums(drawn.atom_share**2, atoms) / outcomes.unseen
+    pair_weight += drawn.atom_sums(drawn.atom_share, len(held.row))
+    width += drawn.atom_sums(drawn.atom_share**2, len(held.row)) / outcomes.unseen
     centre = rows.sums(drawn.cell_share * outcomes.location, held.first) + pair_weight * belief.location
     return _Projection(centre, width + pair_weight**2 / belief.strength, pair_weight)
 
@@ -124,7 +133,7 @@ def sample(
 
 def by_outcome(
     belief: Rewards, held: rows.Rows, drawn: rows.Drawn, seed: int, draws: Int[np.ndarray, "n"]
-) -> tuple[Float[np.ndarray, "n C"], Float[np.ndarray, "n T"], Float[np.ndarray, "n R"]]:
+) -> tuple[Float[np.ndarray, "n C"], Float[np.ndarray, "E"], Float[np.ndarray, "n R"]]:
     """Mean rewards of the cells and of the atoms, which average to what `sample` draws, and the noise variances.
 
     Outcomes' rewards are drawn on their own first and then shifted, each by its covariance with the row's mean reward,
@@ -133,8 +142,9 @@ def by_outcome(
     reward, variance = sample(belief, held, drawn, seed, draws)
     cell_row = held.row_of_cell()
     outcomes = belief.outcomes
+    at = drawn.atom_draw, drawn.atom_row
     if outcomes is None:
-        return reward[:, cell_row], reward[:, drawn.atom_row], variance
+        return reward[:, cell_row], reward[at], variance
     sd = np.sqrt(variance)
     pair = belief.location + sd * noise.normal(noise.keys(seed, noise.OUTCOME, held.row), draws) / np.sqrt(
         belief.strength
@@ -143,12 +153,12 @@ def by_outcome(
     cell = outcomes.location + outcomes.share * pair[:, cell_row]
     cell += sd[:, cell_row] / np.sqrt(outcomes.strength) * noise.normal(cell_key, draws)
     atom_key = noise.keys(seed, noise.OUTCOME, held.row[drawn.atom_row], drawn.atom_outcome)
-    atom = pair[:, drawn.atom_row] + sd[:, drawn.atom_row] / np.sqrt(outcomes.unseen) * noise.normal_at(atom_key, draws)
+    atom = pair[at] + sd[at] / np.sqrt(outcomes.unseen) * noise.normal_at(atom_key, draws[drawn.atom_draw])
     projected = _project(belief, held, drawn)
-    atoms = np.append(0, np.cumsum(np.bincount(drawn.atom_row, minlength=len(held.row))))
-    found = rows.sums(drawn.cell_share * cell, held.first) + rows.sums(drawn.atom_share * atom, atoms)
+    found = rows.sums(drawn.cell_share * cell, held.first)
+    found += drawn.atom_sums(drawn.atom_share * atom, len(held.row))
     shift = np.divide(reward - found, projected.width, out=np.zeros_like(reward), where=projected.width > 0)
     shared = projected.pair_weight / belief.strength
     cell += shift[:, cell_row] * (drawn.cell_share / outcomes.strength + outcomes.share * shared[:, cell_row])
-    atom += shift[:, drawn.atom_row] * (drawn.atom_share / outcomes.unseen + shared[:, drawn.atom_row])
+    atom += shift[at] * (drawn.atom_share / outcomes.unseen + shared[at])
     return cell, atom, variance

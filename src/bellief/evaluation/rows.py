@@ -15,7 +15,7 @@ outcomes (the paper's prior), or where the possible outcomes are given, every po
 ...     rest=np.array([0.1, 0.1]), outcomes=3
 ... )
 >>> drawn = rows.sample(belief, seed=0, draws=np.arange(4))
->>> drawn.cell_share.shape, bool(np.allclose(drawn.cell_share.sum(-1) + drawn.atom_share.sum(-1), 2))
+>>> drawn.cell_share.shape, bool(np.allclose(drawn.cell_share.sum() + drawn.atom_share.sum(), 8))
 ((4, 1), True)
 >>> chance, rest = rows.mean(belief)
 >>> chance.round(3).tolist(), rest.round(3).tolist()
@@ -29,8 +29,11 @@ from jaxtyping import Float, Int
 
 from bellief.evaluation import noise
 
-# Expected mass of a row beyond its atoms.
+# Mass of a row at which breaking it into atoms ends.
 REMAINDER = 1e-6
+
+# Up to so many entries a table says which outcomes of which rows are cells; beyond, a search does.
+LOOKUP_SIZE = 20_000_000
 
 
 class Rows(NamedTuple):
@@ -53,16 +56,22 @@ class Rows(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """Rows in `n` draws: the mass on each cell, and atoms with their rows, places and masses.
+    """Rows in `n` draws: the mass on each cell, and a list of atoms: draw, row, outcome and mass.
 
     An atom that fell on a cell has given its mass to it, and one on the place of an earlier atom to that, so that every
     outcome of a row stands in one place.
     """
 
     cell_share: Float[np.ndarray, "n C"]
-    atom_row: Int[np.ndarray, "T"]
-    atom_outcome: Int[np.ndarray, "n T"]
-    atom_share: Float[np.ndarray, "n T"]
+    atom_draw: Int[np.ndarray, "E"]
+    atom_row: Int[np.ndarray, "E"]
+    atom_outcome: Int[np.ndarray, "E"]
+    atom_share: Float[np.ndarray, "E"]
+
+    def atom_sums(self, values: Float[np.ndarray, "E"], rows: int) -> Float[np.ndarray, "n R"]:
+        """Sums over the atoms of each row in each draw."""
+        number = len(self.cell_share)
+        return np.bincount(self.atom_draw * rows + self.atom_row, values, number * rows).reshape(number, rows)
 
 
 def restrict(belief: Rows, rows: Int[np.ndarray, "r"]) -> tuple[Rows, Int[np.ndarray, "c"]]:
@@ -80,6 +89,17 @@ def restrict(belief: Rows, rows: Int[np.ndarray, "r"]) -> tuple[Rows, Int[np.nda
         ),
         cells,
     )
+
+
+def expand(belief: Rows) -> tuple[Rows, Int[np.ndarray, "C"]]:
+    """The same belief with every outcome as a cell, which holds its part of the spread weight; and where cells went."""
+    number, outcomes = len(belief.row), belief.outcomes
+    shape = np.repeat(belief.rest / outcomes, outcomes)
+    place = belief.row_of_cell() * outcomes + belief.outcome
+    shape[place] += belief.shape
+    first = np.arange(number + 1) * outcomes
+    every = np.tile(np.arange(outcomes), number)
+    return belief._replace(first=first, outcome=every, shape=shape, rest=np.zeros(number)), place
 
 
 def sums(values: Float[np.ndarray, "*n C"], first: Int[np.ndarray, "R1"]) -> Float[np.ndarray, "*n R"]:
@@ -109,63 +129,70 @@ def atoms_needed(rest: Float[np.ndarray, "R"], seen: Float[np.ndarray, "R"]) -> 
 def sample(belief: Rows, seed: int, draws: Int[np.ndarray, "n"]) -> Drawn:
     """Draws of the rows; those of a row depend on nothing but the seed, the row and the draw."""
     lengths = np.diff(belief.first)
-    cell_row = np.repeat(belief.row, lengths)
-    cells = noise.gamma(belief.shape, noise.keys(seed, noise.CELL, cell_row, belief.outcome), draws)
-    seen = sums(cells, belief.first)
+    cell_key = noise.keys(seed, noise.CELL, np.repeat(belief.row, lengths), belief.outcome)
+    cells = noise.gamma(belief.shape, cell_key, draws)
+    total = sums(cells, belief.first)
     spread = np.flatnonzero(belief.rest > 0)
-    count = atoms_needed(belief.rest[spread], sums(belief.shape, belief.first)[spread])
-    rest = np.zeros_like(seen)
-    rest[:, spread] = noise.gamma(belief.rest[spread], noise.keys(seed, noise.REST, belief.row[spread]), draws)
+    rest = noise.gamma(belief.rest[spread], noise.keys(seed, noise.REST, belief.row[spread]), draws)
     # A row without cells consists of its atoms, however small the gamma variate is.
-    rest[:, lengths == 0] = 1.0
-    total = seen + rest
+    rest[:, lengths[spread] == 0] = 1.0
+    total[:, spread] += rest
     cells /= np.repeat(total, lengths, axis=-1)
-    atom_row = np.repeat(spread, count)
-    size, place = _atoms(belief, seed, draws, spread, count)
-    size *= (rest / total)[:, atom_row]
-    _merge(belief, cells, atom_row, np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count), place, size)
-    return Drawn(cells, atom_row, place, size)
+    rest /= total[:, spread]
+    return _atoms(belief, seed, draws, cells, spread, rest)
 
 
-def _atoms(belief: Rows, seed: int, draws, spread, count) -> tuple[Float[np.ndarray, "n T"], Int[np.ndarray, "n T"]]:
-    """Sizes of the atoms of each row, which sum to one, and their places."""
-    number = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    row = np.repeat(belief.row[spread], count)
-    # What is left of the stick after k breaks is a product of uniform numbers to the power 1 / w.
-    left = np.log(noise.uniform(noise.keys(seed, noise.ATOM_SIZE, row, number), draws))
-    left /= np.repeat(belief.rest[spread], count)
-    for depth in range(1, int(count.max(initial=0))):
-        here = np.flatnonzero(number == depth)
-        left[:, here] += left[:, here - 1]
-    np.exp(left, out=left)
-    last = number == np.repeat(count, count) - 1
-    left[:, last] = 0.0  # the last atom takes what would lie beyond
-    size = -left
-    size[:, number == 0] += 1
-    inner = np.flatnonzero(number > 0)
-    size[:, inner] += left[:, inner - 1]
-    place = noise.uniform(noise.keys(seed, noise.ATOM_PLACE, row, number), draws)
-    place *= belief.outcomes
-    return size, place.astype(np.int64)
+def _atoms(belief: Rows, seed: int, draws, cells, spread, rest) -> Drawn:
+    """Break the rest of each row into atoms, one after the other, until what is left weighs less than `REMAINDER`."""
+    draw, place = np.nonzero(rest > 0)
+    row, left = spread[place], rest[draw, place]
+    found: list[tuple[np.ndarray, ...]] = []
+    # Earlier atoms of the rows that are still being broken: their outcomes, and where they stand in `found`.
+    outcomes: list[np.ndarray] = []
+    stands: list[np.ndarray] = []
+    begun = 0
+    while len(row):
+        number = len(outcomes)
+        share, outcome = left, _place(belief, seed, draws, row, draw, number)
+        stick = noise.uniform_at(noise.keys(seed, noise.ATOM_SIZE, belief.row[row], number), draws[draw])
+        left = left * np.exp(np.log(stick) / belief.rest[row])
+        left[left < REMAINDER] = 0.0  # this atom takes what would lie beyond
+        share = share - left
+        stand = np.arange(begun, begun + len(row))
+        for earlier, position in zip(outcomes, stands, strict=True):
+            stand = np.where(earlier == outcome, position, stand)
+        found.append((draw, row, outcome, share, stand))
+        begun += len(row)
+        going_on = np.flatnonzero(left > 0)
+        outcomes = [one[going_on] for one in (*outcomes, outcome)]
+        stands = [one[going_on] for one in (*stands, stand)]
+        draw, row, left = draw[going_on], row[going_on], left[going_on]
+    if not found:
+        nothing = np.zeros(0, np.int64)
+        return Drawn(cells, nothing, nothing, nothing, np.zeros(0))
+    draw, row, outcome, share, stand = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return _merged(belief, cells, draw, row, outcome, np.bincount(stand, share, len(share)))
 
 
-def _merge(belief: Rows, cells, atom_row, number, place, size) -> None:
-    """Move the mass of atoms to the cell or the earlier atom of the same outcome, in place."""
-    for depth in range(1, int(number.max(initial=0)) + 1):
-        here = np.flatnonzero(number == depth)
-        for earlier in range(depth):
-            there = here - depth + earlier
-            same = place[:, here] == place[:, there]
-            if same.any():
-                draw, column = np.nonzero(same)
-                size[draw, there[column]] += size[draw, here[column]]
-                size[draw, here[column]] = 0.0
-    filled = np.flatnonzero((np.diff(belief.first) > 0)[atom_row])
-    if not len(filled):
-        return
-    code = belief.row_of_cell() * belief.outcomes + belief.outcome
-    wanted = atom_row[filled] * belief.outcomes + place[:, filled]
-    found = np.minimum(np.searchsorted(code, wanted), len(code) - 1)
-    draw, column = np.nonzero(code[found] == wanted)
-    np.add.at(cells, (draw, found[draw, column]), size[draw, filled[column]])
-    size[draw, filled[column]] = 0.0
+def _place(belief: Rows, seed: int, draws, row, draw, number: int) -> Int[np.ndarray, "E"]:
+    """Where atoms lie: even over all outcomes."""
+    unit = noise.uniform_at(noise.keys(seed, noise.ATOM_PLACE, belief.row[row], number), draws[draw])
+    return (unit * belief.outcomes).astype(np.int64)
+
+
+def _merged(belief: Rows, cells, draw, row, outcome, share) -> Drawn:
+    """Give the mass of atoms that fell on cells to these, and leave empty atoms out."""
+    code, wanted = belief.row_of_cell() * belief.outcomes + belief.outcome, row * belief.outcomes + outcome
+    if len(code):
+        size = len(belief.row) * belief.outcomes
+        maybe = np.flatnonzero(share > 0)
+        if size <= LOOKUP_SIZE:
+            seen = np.zeros(size, bool)
+            seen[code] = True
+            maybe = maybe[seen[wanted[maybe]]]
+        cell = np.minimum(np.searchsorted(code, wanted[maybe]), len(code) - 1)
+        hit = code[cell] == wanted[maybe]
+        np.add.at(cells, (draw[maybe[hit]], cell[hit]), share[maybe[hit]])
+        share[maybe[hit]] = 0.0
+    kept = np.flatnonzero(share > 0)
+    return Drawn(cells, draw[kept], row[kept], outcome[kept], share[kept])

@@ -22,10 +22,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from bellief.evaluation import chains, rewards, rows
-from bellief.evaluation.problem import Problem
+from bellief.evaluation.problem import Part, Problem
 
 # Random numbers that a batch of MDPs takes; more would not fit into a core's cache.
-BATCH_NUMBERS = 400_000
+BATCH_NUMBERS = 1_000_000
 
 # Entries of the tables of a batch.
 BATCH_TABLE = 2_000_000
@@ -39,47 +39,38 @@ class Explored(NamedTuple):
     action_values: Float[np.ndarray, "N S A"]
 
 
-class _Part(NamedTuple):
-    """Some rows of the belief, with their states and what they pay."""
-
-    held: rows.Rows
-    rewards: rewards.Rewards
-    state: Int[np.ndarray, "R"]
-
-
 class Worlds(NamedTuple):
     """A batch of MDPs, or the needed rows of them."""
 
-    part: _Part
+    part: Part
     drawn: rows.Drawn
     reward: Float[np.ndarray, "n R"]
 
     def chain(self, weight: Float[np.ndarray, "R"], states: int) -> chains.Batch:
         """The chains of a policy that takes each row with some probability in its state."""
-        held, drawn, number = self.part.held, self.drawn, len(self.reward)
+        held, drawn, state = self.part.held, self.drawn, self.part.state
         going_on = np.flatnonzero(held.outcome < states)
         cell_row = held.row_of_cell()[going_on]
-        inside = drawn.atom_share > 0
-        inside &= drawn.atom_outcome < states
-        inside &= weight[drawn.atom_row] > 0
-        draw, atom = np.nonzero(inside)
-        atom_row = drawn.atom_row[atom]
-        cells = drawn.cell_share[:, going_on] * weight[cell_row]
+        inside = np.flatnonzero((drawn.atom_outcome < states) & (weight[drawn.atom_row] > 0))
+        atom_row = drawn.atom_row[inside]
         return chains.Batch(
-            np.concatenate([np.repeat(np.arange(number), len(going_on)), draw]),
-            np.concatenate([np.tile(self.part.state[cell_row], number), self.part.state[atom_row]]),
-            np.concatenate([np.tile(held.outcome[going_on], number), drawn.atom_outcome[draw, atom]]),
-            np.concatenate([cells.ravel(), drawn.atom_share[draw, atom] * weight[atom_row]]),
-            _by_state(self.reward * weight, self.part.state, states),
+            chains.Cells.of(state[cell_row], held.outcome[going_on], drawn.cell_share[:, going_on] * weight[cell_row]),
+            chains.Entries(
+                drawn.atom_draw[inside],
+                state[atom_row],
+                drawn.atom_outcome[inside],
+                drawn.atom_share[inside] * weight[atom_row],
+            ),
+            _by_state(self.reward * weight, state, states),
         )
 
     def expected(self, values: Float[np.ndarray, "n S"]) -> Float[np.ndarray, "n R"]:
         """Expected value of the next state after every row; the end is worth zero."""
         held, drawn = self.part.held, self.drawn
         padded = np.pad(values, ((0, 0), (0, held.outcomes - values.shape[1])))
-        atoms = np.append(0, np.cumsum(np.bincount(drawn.atom_row, minlength=len(held.row))))
         found = rows.sums(drawn.cell_share * padded[:, held.outcome], held.first)
-        return found + rows.sums(drawn.atom_share * np.take_along_axis(padded, drawn.atom_outcome, 1), atoms)
+        atoms = drawn.atom_share * padded[drawn.atom_draw, drawn.atom_outcome]
+        return found + drawn.atom_sums(atoms, len(held.row))
 
 
 class SampledMDPs:
@@ -89,24 +80,30 @@ class SampledMDPs:
         self.problem, self.seed, self.count = problem, seed, count
         self.states, self.actions = problem.log.states, problem.log.actions
 
-    def values(self, policies: Float[np.ndarray, "P S A"]) -> Float[np.ndarray, "N P S"]:
-        """What each policy is worth in each MDP; rows that no policy uses are not drawn."""
-        part = self._part((policies > 0).any(0).ravel())
+    def values(
+        self, policies: Float[np.ndarray, "P S A"], horizon: int | None = None
+    ) -> Float[np.ndarray, "N P S"]:
+        """What each policy is worth in each MDP; rows that no policy uses are not drawn.
+
+        `horizon` is that of the problem unless another one is given.
+        """
+        horizon = self.problem.horizon if horizon is None else horizon
+        part = self.problem.part((policies > 0).any(0).ravel())
         weights = [policy.ravel()[part.held.row] for policy in policies]
-        guides = [self._guide(policy) for policy in policies]
+        guides = [None if horizon is not None else self._guide(policy) for policy in policies]
         found = np.empty((self.count, len(policies), self.states))
 
         def fill(draws: slice, worlds: Worlds) -> None:
             for number, (weight, guide) in enumerate(zip(weights, guides, strict=True)):
                 batch = worlds.chain(weight, self.states)
-                found[draws, number] = chains.values(batch, self.problem.discount, self.problem.horizon, guide)
+                found[draws, number] = chains.values(batch, self.problem.discount, horizon, guide)
 
         self._each(part, fill)
         return found
 
     def explore(self, policy: Float[np.ndarray, "S A"]) -> Explored:
         """Values, visits and action values of one policy; for an endless horizon."""
-        part = self._part(np.ones(self.states * self.actions, bool))
+        part = self.problem.part(np.ones(self.states * self.actions, bool))
         shapes = (self.states,), (self.states,), (self.states, self.actions)
         found = Explored(*(np.empty((self.count, *shape)) for shape in shapes))
         weight, discount, guide = policy.ravel(), self.problem.discount, self._guide(policy)
@@ -125,31 +122,26 @@ class SampledMDPs:
 
     def batches(self, used: np.ndarray) -> Iterator[tuple[slice, Worlds]]:
         """Batches of MDPs one after the other, with the rows that are used."""
-        part = self._part(used)
+        part = self.problem.part(used)
         for draws in self._slices(part):
             yield draws, self._draw(part, draws)
 
-    def _part(self, used: np.ndarray) -> _Part:
-        position = np.flatnonzero(used)
-        held, cells = rows.restrict(self.problem.rows, position)
-        return _Part(held, rewards.restrict(self.problem.rewards, position, cells), held.row // self.actions)
-
-    def _draw(self, part: _Part, draws: slice) -> Worlds:
+    def _draw(self, part: Part, draws: slice) -> Worlds:
         index = np.arange(draws.start, draws.stop)
         drawn = rows.sample(part.held, self.seed, index)
         reward, _ = rewards.sample(part.rewards, part.held, drawn, self.seed, index)
         return Worlds(part, drawn, reward)
 
-    def _slices(self, part: _Part) -> list[slice]:
+    def _slices(self, part: Part) -> list[slice]:
         """The draws in batches; how large they are changes no number."""
-        numbers = len(part.held.outcome) + 8 * len(part.held.row) + 1
+        numbers = len(part.held.outcome) + 3 * len(part.held.row) + 1
         size = BATCH_NUMBERS // numbers
         if chains.is_dense(self.states):
             size = min(size, BATCH_TABLE // self.states**2)
         size = max(1, min(size, -(-self.count // _workers())))
         return [slice(first, min(first + size, self.count)) for first in range(0, self.count, size)]
 
-    def _each(self, part: _Part, fill: Callable[[slice, Worlds], None]) -> None:
+    def _each(self, part: Part, fill: Callable[[slice, Worlds], None]) -> None:
         """Draw and use all batches, on as many threads as there are cores."""
         slices = self._slices(part)
 
@@ -169,7 +161,7 @@ class SampledMDPs:
         return self.problem.mean_mdp().values(policy, self.problem.discount, self.problem.horizon)
 
     def _guide(self, policy: Float[np.ndarray, "S A"]) -> chains.Guide | None:
-        if chains.is_dense(self.states) or self.problem.horizon is not None:
+        if chains.is_dense(self.states):
             return None
         return self.problem.mean_mdp().guide(policy, self.problem.discount)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from bellief.experiments.results import RunResult, summarise
-from bellief.offline.posterior import ValuePosterior
+from bellief.evaluation.posterior import ValuePosterior
 from bellief.plots import style
 from bellief.plots.curves import plot_curve
 from bellief.plots.posterior import Comparison, comparison_figure

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from bellief.files import write_whole
-from bellief.offline.collect import CollectionPlan
-from bellief.offline.compare import PolicyComparison
-from bellief.offline.improve import Improvement
-from bellief.offline.posterior import ValuePosterior
+from bellief.decisions.collect import CollectionPlan
+from bellief.decisions.compare import PolicyComparison
+from bellief.decisions.improve import Improvement
+from bellief.evaluation.posterior import ValuePosterior
 from bellief.plots.decisions import plot_collection, plot_forecasts, plot_policies
 from bellief.plots.posterior import plot_posterior
 from bellief.report.build import Page, Picture, Section, Table, embed, render

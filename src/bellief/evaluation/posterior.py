@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Bool, Float
 
 from bellief.errors import UserError
 from bellief.logs.labels import find
-from bellief.offline.diagnostics import explain
+from bellief.evaluation.diagnostics import explain
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
 KINDS = ("equal-tailed", "highest-density")
@@ -147,26 +147,28 @@ class ValuePosterior:
             "diagnostics": self.diagnostics,
         }
 
-    def to_pandas(self, level: float | None = None) -> pd.DataFrame:
+    def to_pandas(self, level: float | None = None) -> "pd.DataFrame":
         """One row per state: mean, sd, low, high."""
+        import pandas as pd
+
         return pd.DataFrame(self.to_dict(level)["per_state"]).set_index("state")
 
     def to_arviz(self) -> Any:
         """The draws for ArviZ: InferenceData (before 1.0) or a DataTree, with `value` by state and `start_value`."""
-        from bellief.offline.exchange import to_arviz
+        from bellief.evaluation.exchange import to_arviz
 
         return to_arviz(self)
 
     def save(self, path: str | os.PathLike) -> Path:
         """Write a NumPy archive (.npz) without pickle."""
-        from bellief.offline.exchange import save
+        from bellief.evaluation.exchange import save
 
         return save(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "ValuePosterior":
         """Read what `save` wrote; nothing in the file is executed."""
-        from bellief.offline.exchange import load
+        from bellief.evaluation.exchange import load
 
         return load(path)
 

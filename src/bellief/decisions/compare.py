@@ -13,13 +13,13 @@ from bellief.errors import UserError
 from bellief.logs.tally import LogStatistics
 from bellief.logs.transitions import Transitions
 from bellief.offline import preposterior
-from bellief.offline.checks import check_numbers
-from bellief.offline.diagnostics import coverage, coverage_warnings
+from bellief.evaluation.checks import check_numbers
+from bellief.evaluation.diagnostics import coverage, coverage_warnings
 from bellief.offline.models import sampled
-from bellief.offline.policies import read_policy
-from bellief.offline.posterior import summarise_values
-from bellief.offline.preposterior import Forecast
-from bellief.offline.problem import Problem, prepare
+from bellief.evaluation.policy_forms import read_policy
+from bellief.evaluation.posterior import summarise_values
+from bellief.decisions.preposterior import Forecast
+from bellief.evaluation.problem import Problem, prepare
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

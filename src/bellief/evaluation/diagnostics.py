@@ -5,10 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from bellief.beliefs import sparse as sparse_belief
 from bellief.logs.labels import Labels, name_of
-from bellief.mdp import sparse as sparse_mdp
-from bellief.offline.problem import Problem
+from bellief.evaluation.problem import Problem
 
 # A longer finite horizon is treated as endless when discounted visits are counted for a message.
 LONGEST_COUNTED = 10_000
@@ -53,15 +51,10 @@ def coverage(problem: Problem, policy: Float[np.ndarray, "S A"]) -> Coverage:
 
 def discounted_time(problem: Problem, policy: Float[np.ndarray, "S A"]) -> Float[np.ndarray, "S A"]:
     """Share of a policy's discounted time that it is expected to spend with each pair, in the mean MDP."""
-    mdp = sparse_belief.mean(problem.prior, problem.sparse_belief())
-    chain = sparse_mdp.under_policy(mdp, sparse_mdp.as_weights(policy))
-    if problem.horizon is None or (problem.horizon > LONGEST_COUNTED and problem.discount < 1):
-        visits = sparse_mdp.occupancy(chain, problem.discount, problem.start)
-    else:
-        visits, mass = np.zeros(problem.log.states), problem.start
-        for _ in range(min(problem.horizon, LONGEST_COUNTED)):
-            visits = visits + mass
-            mass = problem.discount * chain.backward(mass)
+    horizon = problem.horizon
+    if horizon is not None and horizon > LONGEST_COUNTED:
+        horizon = None if problem.discount < 1 else LONGEST_COUNTED
+    visits = problem.mean_mdp().visits(policy, problem.discount, problem.start, horizon)
     visits = np.maximum(visits, 0)
     return (visits / visits.sum())[:, None] * policy
 
@@ -85,11 +78,6 @@ def coverage_warnings(covered: Coverage, problem: Problem) -> list[str]:
         times = "once" if visits == 1 else f"{visits} times"
         others = f", and {len(covered.thin) - 1} other pairs hardly more often" if len(covered.thin) > 1 else ""
         warnings.append(f"The policy relies on ({state}, {action}), which the data tried only {times}{others}.")
-    if not problem.dense and problem.support is None and covered.unvisited:
-        warnings.append(
-            "The sparse belief spreads what was never tried evenly over all states, so that intervals are too narrow "
-            "where the policy needs it; give a support."
-        )
     return warnings
 
 
@@ -117,8 +105,6 @@ def explain(draws: int, method: str, diagnostics: dict[str, Any], error: float |
             f"Where the policy spends its time, the data have tried what it does {diagnostics['effective_visits']:.3g} "
             "times (harmonic mean)."
         )
-    if diagnostics.get("belief") == "sparse":
-        sentences.append("Next states that were never observed are lumped together (the sparse belief).")
     return sentences + list(diagnostics.get("warnings", []))
 
 

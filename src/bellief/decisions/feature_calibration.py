@@ -13,9 +13,9 @@ from scipy import special, stats
 from bellief.beliefs.linear import Prior
 from bellief.logs.feature_log import FeatureTransitions, Units
 from bellief.logs.transitions import Transitions
-from bellief.offline.calibration import Calibration, Certificate, Tally
-from bellief.offline.checks import check_choice, check_numbers
-from bellief.offline.features import METHODS, evaluate_features
+from bellief.decisions.certify import Calibration, Certificate, Tally
+from bellief.evaluation.checks import check_choice, check_numbers
+from bellief.evaluation.features import METHODS, evaluate_features
 
 # States of made-up problems are measured in units of one, and quadratic features refer to this box.
 EDGE = 3.0
@@ -138,7 +138,7 @@ def certify_features(
 
     `estimated` asks for a second pass in which the units are taken from each log, as `evaluate` does.
 
-    >>> from bellief.offline.feature_calibration import certify_features
+    >>> from bellief.decisions.feature_calibration import certify_features
     >>> found = certify_features(1, 20, simulations=1, draws=9, horizon=2, estimated=False)
     >>> found.known.draws
     9

@@ -13,9 +13,9 @@ from bellief.induction import monte_carlo
 from bellief.logs.labels import Labels
 from bellief.logs.tally import LogStatistics
 from bellief.logs.transitions import Transitions
-from bellief.offline.checks import check_numbers
-from bellief.offline.dense import DenseProblem
-from bellief.offline.problem import prepare
+from bellief.evaluation.checks import check_numbers
+from bellief.evaluation.paper_methods import DenseProblem
+from bellief.evaluation.problem import prepare
 
 
 class VarianceSplit(NamedTuple):

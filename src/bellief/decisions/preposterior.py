@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from bellief.offline.problem import Problem
+from bellief.evaluation.problem import Problem
 from bellief.offline.worlds import Counts, World, combine, counts_of, draw, start_values
 
 # Sizes that are tried, as multiples of the log so far.
@@ -24,7 +24,7 @@ MOST_STATES = 150
 class Forecast(NamedTuple):
     """Chance of choosing the best policy after more transitions, with the standard error over simulated worlds.
 
-    >>> from bellief.offline.preposterior import Forecast
+    >>> from bellief.decisions.preposterior import Forecast
     >>> Forecast(transitions=100, chance=0.9, error=0.02).chance
     0.9
     """

@@ -18,11 +18,11 @@ from bellief.induction import evaluate_box
 from bellief.logs.feature_log import FeatureTransitions, Units, units_of
 from bellief.logs.labels import name_of
 from bellief.mdp.linear import Form
-from bellief.offline.checks import check_choice, check_numbers
-from bellief.offline.feature_belief import boundary, learn
-from bellief.offline.feature_policies import FeaturePolicy, read_feature_policy
-from bellief.offline.feature_priors import described, read_prior
-from bellief.offline.posterior import ValuePosterior, interval
+from bellief.evaluation.checks import check_choice, check_numbers
+from bellief.evaluation.feature_belief import boundary, learn
+from bellief.evaluation.feature_policies import FeaturePolicy, read_feature_policy
+from bellief.evaluation.feature_priors import described, read_prior
+from bellief.evaluation.posterior import ValuePosterior, interval
 
 # The first two are one and the same: the value of every sampled model by rollouts, kept with its model.
 METHODS = ("joint", "monte-carlo", "fitted")

@@ -17,10 +17,10 @@ from scipy import stats
 from bellief.beliefs.tabular import PAPER_PRIOR, PRIORS, Prior
 from bellief.errors import UserError
 from bellief.logs.transitions import Transitions
-from bellief.offline.checks import check_choice, check_memory, check_numbers
-from bellief.offline.evaluate import METHODS, evaluate
-from bellief.offline.posterior import ValuePosterior
-from bellief.offline.priors import NAMES, REWARD_SHAPE, ROW_WEIGHT
+from bellief.evaluation.checks import check_choice, check_memory, check_numbers
+from bellief.evaluation.evaluate import METHODS, evaluate
+from bellief.evaluation.posterior import ValuePosterior
+from bellief.evaluation.logged_prior import NAMES, REWARD_SHAPE, ROW_WEIGHT
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 
@@ -31,7 +31,7 @@ UNIT_LOGGED = Prior(sparse=True, row_weight=ROW_WEIGHT, outcome_strength=2.0, re
 class Calibration(NamedTuple):
     """Coverage of the start value's intervals over all simulations, and the ranks of the truth.
 
-    >>> from bellief.offline.calibration import calibrate
+    >>> from bellief.decisions.certify import calibrate
     >>> found = calibrate(states=2, transitions=20, simulations=5, draws=19)
     >>> type(found).__name__, 0 <= found.uniformity(bins=5) <= 1
     ('Calibration', True)
@@ -164,7 +164,7 @@ def calibrate(
 
     Worlds come from `prior`; the evaluation uses `belief_prior`, which is the same unless said otherwise.
 
-    >>> from bellief.offline.calibration import calibrate
+    >>> from bellief.decisions.certify import calibrate
     >>> found = calibrate(states=2, transitions=20, simulations=5, draws=19)
     >>> found.ranks.shape, sorted(found.coverage)
     ((5,), [0.5, 0.8, 0.9, 0.95])

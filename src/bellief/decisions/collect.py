@@ -12,10 +12,10 @@ from bellief.errors import UserError
 from bellief.logs.labels import Labels, name_of
 from bellief.logs.tally import LogStatistics
 from bellief.logs.transitions import Transitions
-from bellief.offline.checks import check_numbers
+from bellief.evaluation.checks import check_numbers
 from bellief.offline.models import Explored, sampled
-from bellief.offline.policies import read_policy
-from bellief.offline.problem import Problem, prepare
+from bellief.evaluation.policy_forms import read_policy
+from bellief.evaluation.problem import Problem, prepare
 from bellief.offline.worlds import counts_of, outcome_rewards
 
 if TYPE_CHECKING:

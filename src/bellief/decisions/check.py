@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 
 from bellief.errors import UserError
 from bellief.logs.transitions import Transitions
-from bellief.offline.checks import check_numbers
+from bellief.evaluation.checks import check_numbers
 
 # Rows that take part in a permutation test; more add time and no insight.
 MOST_ROWS = 20_000

@@ -11,12 +11,12 @@ from bellief.errors import UserError
 from bellief.logs.labels import Labels, name_of
 from bellief.logs.tally import LogStatistics
 from bellief.logs.transitions import Transitions
-from bellief.offline.checks import check_choice, check_numbers
-from bellief.offline.compare import PolicyComparison, comparison_of
-from bellief.offline.evaluate import Questions, posterior_of
+from bellief.evaluation.checks import check_choice, check_numbers
+from bellief.decisions.compare import PolicyComparison, comparison_of
+from bellief.evaluation.evaluate import Questions, posterior_of
 from bellief.offline.models import Explored, Models, sampled
-from bellief.offline.posterior import ValuePosterior
-from bellief.offline.problem import prepare
+from bellief.evaluation.posterior import ValuePosterior
+from bellief.evaluation.problem import prepare
 
 OBJECTIVES = ("mean", "quantile", "cvar")
 MOST_ROUNDS = 100

@@ -28,7 +28,7 @@ from bellief.errors import UserError
 from bellief.logs.feature_log import FeatureTransitions
 from bellief.logs.labels import find, name_of
 from bellief.logs.tables import check_columns, read_table, shown, to_numbers
-from bellief.offline.policies import ALWAYS
+from bellief.evaluation.policy_forms import ALWAYS
 
 GREEDY = "greedy:"
 # Stands for the logarithm of zero.

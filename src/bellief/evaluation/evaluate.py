@@ -2,33 +2,29 @@
 
 from typing import Any
 
-import jax
 import numpy as np
 from jaxtyping import Float
 
-from bellief.beliefs import tabular
 from bellief.errors import UserError
-from bellief.induction import evaluate as induction
-from bellief.logs.feature_log import FeatureTransitions
-from bellief.logs.tally import LogStatistics
-from bellief.logs.transitions import Transitions
-from bellief.offline.checks import check_choice, check_numbers
-from bellief.offline.dense import SAMPLED, DenseProblem, Questions
-from bellief.offline.linked import LINKED, evaluate_linked
-from bellief.offline.models import SparseModels
-from bellief.offline.posterior import ValuePosterior
-from bellief.offline.problem import Problem, prepare
+from bellief.evaluation.checks import check_choice, check_numbers
+from bellief.evaluation.posterior import ValuePosterior
+from bellief.evaluation.problem import Problem, prepare
+from bellief.evaluation.question import JAX_METHODS, SAMPLED, Question
+from bellief.evaluation.sampled import SampledMDPs
+from bellief.logs import FeatureTransitions, as_log
+from bellief.priors import Prior
 
 METHODS = ("joint", "gaussian", "histogram", "method2", "method3", "monte-carlo", "mean-mdp")
+FINALS = ("zero", "own", "pooled")
 
 
 def evaluate(
-    data: Transitions | LogStatistics,
+    data: Any,
     policy: Any = "uniform",
     discount: float = 0.99,
     *,
     method: str = "joint",
-    prior: str | tabular.Prior = "logged",
+    prior: str | Prior = "logged",
     reward_scale: float | str | None = None,
     horizon: int | None = None,
     start: int | str | Float[np.ndarray, "S"] | None = None,
@@ -40,13 +36,14 @@ def evaluate(
     lookahead: int | None = None,
     final: str | None = None,
     settings: Any = None,
-    belief: str = "auto",
+    belief: str | None = None,
     support: Any = None,
 ) -> ValuePosterior:
     """Posterior distribution over the value function of `policy`, given the data and a prior over MDPs.
 
     Args:
-        data: the logged transitions, or their statistics alone. Where states are vectors see `evaluate_features`.
+        data: a log: `Transitions`, a `Tally`, a path, a pandas, Polars or Arrow table (see `bellief.logs.as_tally`).
+            Where states are vectors see `evaluate_features`.
         policy: `uniform`, `behaviour`, `always:ACTION`, the path of a CSV file, an array [S, A], one action per state,
             or a dictionary from states to actions (or to dictionaries of probabilities).
         discount: in (0, 1]; 1 needs a horizon, or episodes that end.
@@ -56,7 +53,7 @@ def evaluate(
         prior: `logged` (light rows, rewards by outcome and in the log's own scale), `paper`, `sparse`, or a `Prior`.
         reward_scale: for priors other than `logged`, the size of a typical reward, in whose units they are meant;
             `data` takes the root mean square of the logged rewards. By default 1.
-        horizon: number of steps that count; None means for ever.
+        horizon: number of steps that count; None means an infinite horizon.
         start: a state or a distribution over first states; by default the observed one.
         terminates: whether episodes can end at all; by default whether any did in the data.
         level: mass of the credible intervals that summaries show.
@@ -70,10 +67,9 @@ def evaluate(
             values (the default of joint and monte-carlo), or one Gaussian `pooled` over them.
         settings: `method1.Settings` for gaussian and histogram, `stationary.Settings` for method2 and method3,
             `FeatureSettings` where states are vectors.
-        belief: `dense` (every next state is possible on its own), `sparse` (observed next states, and one cell for all
-            others), or `auto`: dense up to 2,000 states.
-        support: the next states that are possible at all, for the sparse belief: a table (or the path of a CSV file)
-            with state, next_state and optionally action, or a SciPy matrix [S, S].
+        belief: has no effect any more; accepted until the next version.
+        support: the next states that are possible at all: a table (or the path of a CSV file) with state, next_state
+            and optionally action, or a SciPy matrix [S, S].
 
     >>> import bellief
     >>> data = bellief.Transitions.from_arrays([0, 1] * 20, [0, 0] * 20, [2.0, 0.0] * 20, [1, 0] * 20)
@@ -82,44 +78,60 @@ def evaluate(
     >>> bool(low[0] < 8 / 3 < high[0])  # two every other step, halved at each: 2 / (1 - 1/4)
     True
     """
+    data = as_log(data)
     if isinstance(data, FeatureTransitions):
         given = {"reward_scale": reward_scale, "terminates": terminates, "mdps": mdps, "lookahead": lookahead}
-        given |= {"final": final, "support": support, "belief": None if belief == "auto" else belief}
+        given |= {"final": final, "support": support, "belief": belief}
         return _features(
             given, data, policy, discount, method=method, prior=prior, horizon=horizon, start=start, level=level,
             seed=seed, draws=draws, settings=settings,
         )  # fmt: skip
     check_choice("method", method, METHODS)
-    check_choice("final value", final or "zero", induction.FINALS)
+    check_choice("final value", final or "zero", FINALS)
     check_numbers(discount, level, seed, horizon=horizon, draws=draws, mdps=mdps, lookahead=lookahead)
     if horizon is not None and final not in (None, "zero"):
         raise UserError(
             f"After a horizon of {horizon} steps nothing counts, so final cannot be '{final}': leave it out."
         )
-    if method in LINKED and (horizon is not None or final is not None or lookahead is not None):
-        raise UserError(f"{method} finds the value for ever at once: leave out horizon, lookahead and final.")
+    if method in ("method2", "method3") and (horizon is not None or final is not None or lookahead is not None):
+        raise UserError(f"{method} finds the infinite-horizon value directly: leave out horizon, lookahead and final.")
     ready = prepare(
-        data,
-        discount,
-        prior=prior,
-        reward_scale=reward_scale,
-        horizon=horizon,
-        start=start,
-        terminates=terminates,
-        belief=belief,
-        support=support,
-        draws=mdps or draws,
-    )
-    if ready.dense:
-        problem, samples, notes = _dense(ready, policy, method, final, seed, mdps, draws, lookahead, settings)
+        data, discount, prior=prior, reward_scale=reward_scale, horizon=horizon, start=start, terminates=terminates,
+        belief=belief, support=support, draws=mdps or draws,
+    )  # fmt: skip
+    if method in JAX_METHODS or final == "pooled":
+        from bellief.evaluation import paper_methods
+
+        question, samples, notes = paper_methods.evaluate(
+            ready, policy, method, final, seed, mdps, draws, lookahead, settings
+        )
     else:
-        problem, samples, notes = _sparse(ready, policy, method, final, seed, mdps or draws)
-    return posterior_of(problem, samples, method, level, notes)
+        question = Question(ready, policy)
+        samples, notes = _sampled(question, method, final, seed, mdps or draws, lookahead)
+    return posterior_of(question, samples, method, level, notes)
 
 
-def posterior_of(problem: Questions, samples, method: str, level: float, notes: dict[str, Any]) -> ValuePosterior:
+def _sampled(question: Question, method: str, final: str | None, seed: int, mdps: int, lookahead: int | None):
+    """Values in the mean MDP, or in sampled ones, each solved by itself.
+
+    With psi_H a point for each MDP the joint belief is Monte Carlo over the MDPs; with psi_H at their own values every
+    step of the induction changes nothing, and the exact solution is all there is to compute.
+    """
+    ready: Problem = question.ready
+    if method == "mean-mdp":
+        return ready.mean_mdp().values(question.policy, ready.discount, ready.horizon)[None], {}
+    notes: dict[str, Any] = {"mdps": mdps}
+    horizon = ready.horizon
+    if final == "zero" and horizon is None:
+        horizon = question.steps(lookahead)
+        notes |= {"lookahead": horizon, "final": final}
+    models = SampledMDPs(ready, seed, mdps)
+    return models.values(question.policy[None], horizon)[:, 0], notes
+
+
+def posterior_of(question: Question, samples, method: str, level: float, notes: dict[str, Any]) -> ValuePosterior:
     """The posterior that consists of some draws."""
-    ready = problem.ready
+    ready = question.ready
     return ValuePosterior(
         samples=np.asarray(samples, dtype=np.float64),
         start=ready.start,
@@ -127,8 +139,8 @@ def posterior_of(problem: Questions, samples, method: str, level: float, notes: 
         discount=ready.discount,
         actions=ready.log.actions,
         transitions=len(ready.log),
-        sd_exists=problem.sd_exists(sampled=method in SAMPLED),
-        diagnostics=problem.diagnostics(method, notes),
+        sd_exists=question.sd_exists(sampled=method in SAMPLED),
+        diagnostics=question.diagnostics(method, notes),
         level=level,
         state_labels=ready.log.state_labels,
     )
@@ -136,40 +148,9 @@ def posterior_of(problem: Questions, samples, method: str, level: float, notes: 
 
 def _features(given: dict[str, Any], *arguments: Any, **options: Any) -> ValuePosterior:
     """States that are vectors have a belief of their own, and options that mean nothing there are refused."""
-    from bellief.offline.features import evaluate_features
+    from bellief.evaluation.features import evaluate_features
 
     for name, value in given.items():
         if value is not None:
             raise UserError(f"The states of this log are vectors, for which {name} means nothing: leave it out.")
     return evaluate_features(*arguments, **options)
-
-
-def _dense(ready: Problem, policy, method, final, seed, mdps, draws, lookahead, settings):
-    """Values by one of the methods, with the dense belief."""
-    with jax.enable_x64(True), jax.default_matmul_precision("highest"):
-        problem = DenseProblem(ready, policy, by_pair=method in LINKED)
-        if method in LINKED:
-            return problem, *evaluate_linked(problem, seed, method, mdps or 1000, draws, settings)
-        if method == "mean-mdp":
-            return problem, problem.mean_values()[None], {}
-        if method == "joint" and final == "pooled":
-            return problem, *problem.joint(seed, mdps or draws, draws, lookahead, final)
-        if method in ("joint", "monte-carlo"):
-            # With psi_H a point for each MDP the joint belief is Monte Carlo, which keeps few MDPs in memory at a time;
-            # with psi_H at their own values every step changes nothing, and the exact solution is all there is to do.
-            return problem, *problem.monte_carlo(seed, mdps or draws, final or "own", lookahead)
-        return problem, *problem.method1(seed, method, mdps or 10, draws, lookahead, final or "zero", settings)
-
-
-def _sparse(ready: Problem, policy, method, final, seed, mdps):
-    """Values in sampled MDPs, or in the mean MDP, with the sparse belief."""
-    if method not in ("joint", "monte-carlo", "mean-mdp") or final not in (None, "own"):
-        raise UserError(
-            "With the sparse belief the method must be joint, monte-carlo or mean-mdp, and final be left out: these "
-            "solve every sampled MDP by itself; for other methods ask for the dense belief."
-        )
-    problem = Questions(ready, policy)
-    models = SparseModels(ready, seed, mdps)
-    if method == "mean-mdp":
-        return problem, models.mean_values(problem.policy)[None], {}
-    return problem, models.values(problem.policy[None])[:, 0], {"mdps": mdps}

@@ -10,7 +10,7 @@ import numpy as np
 
 from bellief.errors import UserError
 from bellief.files import read_archive, write_whole
-from bellief.offline.posterior import ValuePosterior
+from bellief.evaluation.posterior import ValuePosterior
 
 FORMAT = 1
 ARRAYS = ("samples", "start", "sd_exists")

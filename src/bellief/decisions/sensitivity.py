@@ -9,11 +9,11 @@ from bellief.beliefs import tabular
 from bellief.errors import UserError
 from bellief.logs.tally import LogStatistics
 from bellief.logs.transitions import Transitions
-from bellief.offline.evaluate import evaluate
+from bellief.evaluation.evaluate import evaluate
 from bellief.offline.models import sampled
-from bellief.offline.policies import read_policy
-from bellief.offline.priors import ROW_WEIGHT, logged_prior
-from bellief.offline.problem import prepare
+from bellief.evaluation.policy_forms import read_policy
+from bellief.evaluation.logged_prior import ROW_WEIGHT, logged_prior
+from bellief.evaluation.problem import prepare
 
 ROW_WEIGHTS = (0.03, ROW_WEIGHT, 0.3, 1.0)
 REWARD_SCALES = (1 / 3, 3.0)

@@ -3,13 +3,12 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
-from bellief.beliefs import tabular
 from bellief.errors import UserError
-from bellief.logs.tally import LogStatistics
+from bellief.evaluation.ends import merged_ends
+from bellief.logs.tally import Tally
 from bellief.logs.transitions import Transitions
-from bellief.offline.outcomes import merged_ends
+from bellief.priors import PRIORS, Prior, named_prior
 
 # Chosen from coverage of real logs (docs/results/coverage.md): a heavier row prior biases values, a lighter one is
 # overconfident about pairs seen once or twice.
@@ -21,21 +20,21 @@ REWARD_SHAPE = 2.0
 # Nothing is ever taken to vary by less than these shares of the total variance of rewards.
 LEAST_NOISE, LEAST_DIFFERENCE = 1e-4, 0.1
 
-NAMES = ("logged", *tabular.PRIORS)
+NAMES = ("logged", *PRIORS)
 
 
-def read_prior(prior: "str | tabular.Prior", data: LogStatistics) -> tabular.Prior:
+def read_prior(prior: str | Prior, data: Tally) -> Prior:
     """A prior from its name; `logged` takes the scale of its reward part from the data."""
-    if isinstance(prior, tabular.Prior):
+    if isinstance(prior, Prior):
         return prior
     if prior == "logged":
         return logged_prior(data)
-    if prior not in tabular.PRIORS:
+    if prior not in PRIORS:
         raise UserError(f"There is no prior '{prior}'; choose one of {', '.join(NAMES)}.")
-    return tabular.named_prior(prior)
+    return named_prior(prior)
 
 
-def logged_prior(data: Transitions | LogStatistics, row_weight: float = ROW_WEIGHT) -> tabular.Prior:
+def logged_prior(data: Transitions | Tally, row_weight: float = ROW_WEIGHT) -> Prior:
     """The default for logged data: light rows, rewards by outcome, reward scale from the log (empirical Bayes).
 
     A pair never tried is expected to pay what the seen pairs pay, with their spread; an outcome of a pair that was
@@ -44,14 +43,14 @@ def logged_prior(data: Transitions | LogStatistics, row_weight: float = ROW_WEIG
     and nothing else, which the paper's prior (mean 0, scale 1) does not do.
 
     >>> import bellief
-    >>> from bellief.offline.priors import logged_prior
+    >>> from bellief.evaluation.logged_prior import logged_prior
     >>> data = bellief.Transitions.from_arrays([0, 1] * 4, [0, 0] * 4, [100.0, 300.0] * 4, [1, 0] * 4)
     >>> prior = logged_prior(data)
     >>> prior.row_weight, prior.reward_mean
     (0.1, 200.0)
     """
     scales = reward_scales(data.statistics())
-    return tabular.Prior(
+    return Prior(
         sparse=True,
         row_weight=row_weight,
         reward_mean=scales.location,
@@ -68,6 +67,8 @@ def widening(degrees: int) -> float:
     The prior takes the scale that it is given as known. A scale from a handful of numbers is not, and an interval that
     allows for it is wider by this factor: 42 with one degree of freedom, 2.6 with 3, 1.09 with 30.
     """
+    from scipy import special
+
     return float((special.stdtrit(max(degrees, 1), 0.975) / special.ndtri(0.975)) ** 2)
 
 
@@ -80,7 +81,7 @@ class Scales(NamedTuple):
     noise: float
 
 
-def reward_scales(log: LogStatistics) -> Scales:
+def reward_scales(log: Tally) -> Scales:
     """The scales on which the rewards of a log vary, each kept away from zero and widened where few numbers tell it."""
     log = merged_ends(log)
     times, means = log.cell_count, log.cell_mean
@@ -108,7 +109,7 @@ def _between_pairs(means: np.ndarray, total: float) -> float:
     return float(means.var(ddof=1)) * (1 + 1 / count) * widening(count - 1)
 
 
-def _between_outcomes(log: LogStatistics, noise: float) -> float:
+def _between_outcomes(log: Tally, noise: float) -> float:
     """Variance of mean rewards of a pair's outcomes, less the noise of their averages; half the noise if none shows."""
     _, owner, outcomes = np.unique(
         log.cell_state * log.actions + log.cell_action, return_inverse=True, return_counts=True

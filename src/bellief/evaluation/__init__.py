@@ -1,0 +1,24 @@
+"""From logs to posterior distributions of values."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bellief.evaluation.evaluate import evaluate
+    from bellief.evaluation.features import FeatureSettings, evaluate_features
+    from bellief.evaluation.posterior import ValuePosterior
+
+_HOMES = {
+    "FeatureSettings": "features",
+    "ValuePosterior": "posterior",
+    "evaluate": "evaluate",
+    "evaluate_features": "features",
+}
+
+__all__ = ["FeatureSettings", "ValuePosterior", "evaluate", "evaluate_features"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'bellief.evaluation' has no attribute '{name}'")
+    return getattr(importlib.import_module(f"bellief.evaluation.{_HOMES[name]}"), name)

@@ -1,0 +1,45 @@
+"""How the ends of episodes are outcomes of a pair."""
+
+import dataclasses
+import weakref
+
+import numpy as np
+
+from bellief.logs import moments
+from bellief.logs.tally import Tally
+
+_MERGED: "weakref.WeakKeyDictionary[Tally, Tally]" = weakref.WeakKeyDictionary()
+
+
+def merged_ends(log: Tally) -> Tally:
+    """The same counts with one outcome for all ends of a pair; the same object for the same log.
+
+    >>> import bellief
+    >>> from bellief.evaluation.ends import merged_ends
+    >>> log = bellief.Transitions.from_arrays([0, 0], [0, 0], [0.0, 1.0], [1, 2], terminated=[True, True]).tally()
+    >>> len(log.cell_count), merged_ends(log).cell_count.tolist()
+    (2, [2])
+    """
+    key = (log.cell_state * log.actions + log.cell_action) * (log.states + 1) + log.cell_outcome
+    if len(np.unique(key)) == len(key):
+        return log
+    merged = _MERGED.get(log)
+    if merged is None:
+        fields = log.cell_count, log.cell_mean, log.cell_squares, log.cell_low, log.cell_high
+        cells = moments.merge(moments.Moments(key, *fields))
+        pair, outcome = np.divmod(cells.key, log.states + 1)
+        ended = outcome == log.states
+        merged = dataclasses.replace(
+            log,
+            cell_state=pair // log.actions,
+            cell_action=pair % log.actions,
+            cell_next=np.where(ended, -1, outcome),
+            cell_terminated=ended,
+            cell_count=cells.number,
+            cell_mean=cells.mean,
+            cell_squares=cells.squares,
+            cell_low=cells.low,
+            cell_high=cells.high,
+        )
+        _MERGED[log] = merged
+    return merged

@@ -1,0 +1,217 @@
+"""What every question about a log begins with: data, prior and start made ready, and the belief about rows."""
+
+import dataclasses
+import functools
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from bellief.errors import UserError
+from bellief.evaluation import rewards, rows
+from bellief.evaluation.checks import check_choice, check_draws
+from bellief.evaluation.ends import merged_ends
+from bellief.evaluation.logged_prior import read_prior
+from bellief.evaluation.mean_mdp import MeanMDP
+from bellief.evaluation.support import read_support
+from bellief.logs import as_tally, labels
+from bellief.logs.tables import shown
+from bellief.logs.tally import Tally
+from bellief.priors import Prior
+
+# With more states than these, a log that shows less than this part of them has identifiers where indices should be.
+MANY_STATES, SMALLEST_SEEN = 2_000, 0.02
+
+
+class Part(NamedTuple):
+    """The belief about some rows, the states that they belong to, and what they pay."""
+
+    held: rows.Rows
+    rewards: rewards.Rewards
+    state: Int[np.ndarray, "R"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Problem:
+    """A log with everything that has to be assumed about it. `support`: a row and an outcome for each possibility."""
+
+    log: Tally
+    discount: float
+    horizon: int | None
+    prior: Prior
+    start: Float[np.ndarray, "S"]
+    terminates: bool
+    support: tuple[np.ndarray, np.ndarray] | None = None
+
+    @property
+    def outcomes(self) -> int:
+        """Number of possible outcomes of a pair."""
+        return self.log.states + self.terminates
+
+    @functools.cached_property
+    def rows(self) -> rows.Rows:
+        """The belief about the transitions of all pairs."""
+        log, number = self.log, self.log.states * self.log.actions
+        row, outcome, shape = log.cell_state * log.actions + log.cell_action, log.cell_outcome, log.cell_count
+        weight = np.full(number, self.prior.concentration(self.outcomes) * self.outcomes)
+        if self.support is not None:
+            row, outcome, shape = self._supported()
+            weight = np.zeros(number)
+        first = np.append(0, np.cumsum(np.bincount(row, minlength=number)))
+        return rows.Rows(np.arange(number), first, outcome, shape.astype(np.float64), weight, self.outcomes)
+
+    def _supported(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Every possible outcome as a cell, with its count and its share of the prior's weight."""
+        assert self.support is not None
+        log, outcomes = self.log, self.outcomes
+        code = (log.cell_state * log.actions + log.cell_action) * outcomes + log.cell_outcome
+        possible = np.unique(self.support[0] * outcomes + self.support[1])
+        places = np.searchsorted(possible, code).clip(max=len(possible) - 1)
+        missing = np.flatnonzero(possible[places] != code)
+        if len(missing):
+            at = missing[0]
+            state = labels.name_of(int(log.cell_state[at]), log.state_labels)
+            target = labels.name_of(int(log.cell_outcome[at]), log.state_labels)
+            action = labels.name_of(int(log.cell_action[at]), log.action_labels)
+            raise UserError(
+                f"In the data state {state}, action {action} leads to {target}, which the support leaves out; add it."
+            )
+        row, outcome = np.divmod(possible, outcomes)
+        number = np.bincount(row, minlength=log.states * log.actions)
+        each = self.prior.row_weight / number[row] if self.prior.sparse else np.full(len(row), self.prior.dirichlet)
+        each[places] += log.cell_count
+        return row, outcome, each
+
+    @functools.cached_property
+    def rewards(self) -> rewards.Rewards:
+        """The belief about the mean rewards of all pairs."""
+        log, number = self.log, self.log.states * self.log.actions
+        pairs = np.zeros((3, number))
+        pairs[:, log.pair_state * log.actions + log.pair_action] = log.pair_count, log.pair_mean, log.pair_squares
+        cells = np.zeros((3, len(self.rows.outcome)))
+        code = (log.cell_state * log.actions + log.cell_action) * self.outcomes + log.cell_outcome
+        places = np.searchsorted(self.rows.row_of_cell() * self.outcomes + self.rows.outcome, code)
+        cells[:, places] = log.cell_count, log.cell_mean, log.cell_squares
+        moments = rewards.Moments(*pairs), rewards.Moments(*cells)
+        return rewards.posterior(self.prior, *moments, self.rows.first)
+
+    @functools.cached_property
+    def whole_rows(self) -> bool:
+        """Whether every possible outcome is drawn on its own: the prior would need more atoms than that."""
+        weight = float(self.prior.concentration(self.outcomes) * self.outcomes)
+        return self.support is None and rows.atoms_needed(np.array([weight]), np.zeros(1))[0] >= self.outcomes
+
+    def part(self, used: Bool[np.ndarray, "..."]) -> Part:
+        """The belief about the rows of some pairs, in the form in which they are drawn."""
+        position = np.flatnonzero(used)
+        held, cells = rows.restrict(self.rows, position)
+        paid = rewards.restrict(self.rewards, position, cells)
+        if self.whole_rows:
+            held, seen = rows.expand(held)
+            paid = rewards.expand(paid, seen, len(held.outcome))
+        return Part(held, paid, held.row // self.log.actions)
+
+    @functools.cached_property
+    def _mean_mdp(self) -> MeanMDP:
+        return MeanMDP.of(self.rows, self.rewards, self.log.states)
+
+    def mean_mdp(self) -> MeanMDP:
+        """The MDP in which everything is at its posterior mean."""
+        return self._mean_mdp
+
+    def has_variance(self, used: Bool[np.ndarray, "S A"]) -> Bool[np.ndarray, "S"]:
+        """Whether the mean reward of every used pair of a state has a posterior variance."""
+        return np.logical_or(~used, self.rewards.has_variance().reshape(used.shape)).all(-1)
+
+
+def prepare(
+    data: Any,
+    discount: float,
+    *,
+    prior: str | Prior = "logged",
+    reward_scale: float | str | None = None,
+    horizon: int | None = None,
+    start: Any = None,
+    terminates: bool | None = None,
+    belief: str | None = None,
+    support: Any = None,
+    draws: int = 1,
+) -> Problem:
+    """Check what the user gave; nothing large is allocated before its size was checked."""
+    _note_belief(belief)
+    log = merged_ends(as_tally(data))
+    if log.ends and terminates is False:
+        raise UserError("Episodes end in the data, so terminates cannot be False.")
+    if discount == 1 and horizon is None and not (log.ends or terminates):
+        raise UserError(
+            "With discount 1 and no end in sight the value is infinite: give a horizon, a discount below 1, or data in "
+            "which episodes end (a column 'terminated')."
+        )
+    _check_numbering(log)
+    check_draws(log.states, log.actions, len(log.cell_count), draws)
+    ends = bool(log.ends) if terminates is None else terminates
+    return Problem(
+        log,
+        float(discount),
+        horizon,
+        scaled_prior(prior, reward_scale, log),
+        read_start(start, log),
+        ends,
+        None if support is None else read_support(support, log, ends),
+    )
+
+
+def _note_belief(belief: str | None) -> None:
+    if belief is not None:
+        check_choice("belief", belief, ("auto", "dense", "sparse"))
+        warnings.warn(
+            "The option belief has no effect any more, because one belief serves logs of any size: leave it out; the "
+            "next version will refuse it.",
+            FutureWarning,
+            stacklevel=4,
+        )
+
+
+def scaled_prior(prior: str | Prior, reward_scale: float | str | None, log: Tally) -> Prior:
+    """The prior for rewards measured in units of `reward_scale`, written for rewards as they are.
+
+    The NormalGamma prior expects rewards of size one or so. Dividing all rewards by a scale and multiplying the values
+    by it afterwards is the same as giving the prior the scaled mean and rate. `data` takes the root mean square of the
+    logged rewards.
+    """
+    if reward_scale is None:
+        return read_prior(prior, log)
+    if prior == "logged":
+        raise UserError(
+            "The prior 'logged' takes its scale from the log: leave out reward_scale, or name another prior."
+        )
+    prior = read_prior(prior, log)
+    scale = log.typical_reward() if reward_scale == "data" else reward_scale
+    if not isinstance(scale, int | float | np.number) or not 0 < scale < np.inf:
+        raise UserError(f"reward_scale must be 'data' or a positive number, not {shown(reward_scale)}.")
+    return prior.scaled(float(scale))
+
+
+def read_start(start: Any, log: Tally) -> Float[np.ndarray, "S"]:
+    """A distribution over first states from one state, from probabilities, or from the log."""
+    if start is None:
+        return log.start_distribution()
+    if isinstance(start, str | int | np.integer):
+        first = np.zeros(log.states)
+        first[labels.find("state", start, log.states, log.state_labels, "start")] = 1.0
+        return first
+    start = np.asarray(start, dtype=np.float64)
+    if start.shape != (log.states,) or (start < 0).any() or not np.isclose(start.sum(), 1):
+        raise UserError(f"The start distribution must be {log.states} non-negative numbers with sum 1.")
+    return start
+
+
+def _check_numbering(log: Tally) -> None:
+    """Identifiers used as numbers of states leave huge gaps."""
+    seen = len(np.union1d(log.cell_state, log.cell_outcome[log.cell_outcome < log.states]))
+    if log.states > MANY_STATES and seen < SMALLEST_SEEN * log.states:
+        raise UserError(
+            f"The data show {seen} of {log.states} states: number states 0, 1, 2, ... without gaps, or take them as "
+            "labels (labels=True, --labels)."
+        )
