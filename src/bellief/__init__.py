@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bellief.agents.files import SavedAgent, load_agent, save_agent
     from bellief.envs import make
     from bellief.experiments import AgentComparison, RunResult, compare_agents, run
-    from bellief.logs import FeatureTransitions, LogStatistics, Tally, Transitions
+    from bellief.logs import FeatureTransitions, LogStatistics, Tally, Transitions, as_tally, as_transitions
     from bellief.offline import (
         CollectionPlan,
         FeatureSettings,
@@ -64,6 +64,8 @@ _HOMES = {
     "improve": "bellief.offline",
     "prior_sensitivity": "bellief.offline",
     "variance_split": "bellief.offline",
+    "as_tally": "bellief.logs",
+    "as_transitions": "bellief.logs",
     "make": "bellief.envs",
     "run": "bellief.experiments",
 }
@@ -83,6 +85,8 @@ __all__ = [
     "UserError",
     "ValuePosterior",
     "__version__",
+    "as_tally",
+    "as_transitions",
     "certify",
     "check",
     "collect_next",
