@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bellief.agents.files import SavedAgent, load_agent, save_agent
     from bellief.envs import make
     from bellief.experiments import AgentComparison, RunResult, compare_agents, run
-    from bellief.logs import FeatureTransitions, LogStatistics, Tally, Transitions
+    from bellief.logs import FeatureTransitions, LogStatistics, Tally, Transitions, as_tally, as_transitions
     from bellief.decisions import (
         CollectionPlan,
         Improvement,
@@ -61,6 +61,8 @@ _HOMES = {
     "improve": "bellief.decisions",
     "prior_sensitivity": "bellief.decisions",
     "variance_split": "bellief.decisions",
+    "as_tally": "bellief.logs",
+    "as_transitions": "bellief.logs",
     "make": "bellief.envs",
     "run": "bellief.experiments",
 }
@@ -80,6 +82,8 @@ __all__ = [
     "UserError",
     "ValuePosterior",
     "__version__",
+    "as_tally",
+    "as_transitions",
     "certify",
     "check",
     "collect_next",

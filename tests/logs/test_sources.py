@@ -27,7 +27,7 @@ CLINIC = pd.DataFrame(
 
 def same(first, second):
     """Two statistics of one log."""
-    for name in LogStatistics.__dataclass_fields__:
+    for name in set(LogStatistics.__dataclass_fields__) - {"origin"}:
         one, other = getattr(first, name), getattr(second, name)
         if isinstance(one, np.ndarray) and one.dtype.kind == "f":
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bellief.errors import UserError
-from bellief.logs.encode import OPTIONAL, REQUIRED
+from bellief.logs.columns import OPTIONAL, REQUIRED
 from bellief.offline import Transitions
 
 HEADER = "state,action,reward,next_state"

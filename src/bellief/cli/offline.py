@@ -288,11 +288,9 @@ def _answer(doing: str, data: str, states, actions, labels: bool, plot: Path | N
     with progress(doing, quiet):
 
         def ask(compute: Callable[[Any], Any]) -> Any:
-            from bellief.logs.sources import has_features
-            from bellief.offline import LogStatistics, Transitions
+            from bellief.logs import as_log
 
-            kind: Any = Transitions if has_features(data) else LogStatistics
-            log = kind.from_file(data, states=states, actions=actions, labels=True if labels else None)
+            log = as_log(data, states=states, actions=actions, labels=True if labels else None)
             result = compute(log)
             if plot is not None:
                 axes = result.comparison.plot() if not hasattr(result, "plot") else result.plot()

@@ -4,64 +4,28 @@ A log arrives as one data frame or as many pieces of a file too large for memory
 messages count rows over all pieces.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import re
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 
 from bellief.errors import UserError
-from bellief.logs.labels import Labels, label_text, natural_order
-from bellief.logs.tables import check_columns, shown, to_numbers, to_text
+from bellief.logs.axes import LARGEST_INDEX, Axis, Sizes
+from bellief.logs.fold import FALSE, LARGEST_REWARD, TRUE
+from bellief.logs.labels import label_text, shown
+from bellief.logs.rows import Columns
+from bellief.logs.tables import to_numbers, to_text
 
-REQUIRED = ("state", "action", "reward", "next_state")
-OPTIONAL = ("terminated", "truncated", "episode")
-_TRUE, _FALSE = {"true", "t", "1", "1.0", "yes", "y"}, {"false", "f", "0", "0.0", "no", "n", ""}
+ColumnsOfAnyKind = TypeVar("ColumnsOfAnyKind", bound=Any)
 
-# Indices beyond this would ask for tables that no machine holds; it is almost always an identifier that was not
-# turned into an index.
-LARGEST_INDEX = 1_000_000
-
-# Sums of squares of larger rewards would overflow.
-LARGEST_REWARD = 1e100
+# A whole number with a zero in front is a code, and would become another number's.
+_PADDED = re.compile(r"\s*[+-]?0[0-9]")
 
 
-class Columns(NamedTuple):
-    """Validated rows. Until the last piece has been read, labels are numbered in the order of their appearance."""
-
-    state: Int[np.ndarray, "n"]
-    action: Int[np.ndarray, "n"]
-    reward: Float[np.ndarray, "n"]
-    next_state: Int[np.ndarray, "n"]
-    terminated: Bool[np.ndarray, "n"]
-    first: Bool[np.ndarray, "n"]
-
-
-class _Axis:
-    """States or actions: whether they are numbers or labels, and how many there are.
-
-    Without being told (`labels`), the first row decides: a number there means that all are numbers.
-    """
-
-    def __init__(self, kind: str, announced: int | Sequence[str] | None, labels: bool | None, source: str):
-        self.kind, self.source = kind, source
-        self.size = announced if isinstance(announced, int | np.integer) else None
-        self.named: dict[str, int] | None = {} if labels else None
-        self.decided = labels is not None
-        self.fixed = False
-        self.largest, self.largest_at = -1, ("", 0)
-        if isinstance(announced, str):
-            raise UserError(f"{kind}s must be a number or a list of labels, not the text '{shown(announced)}'.")
-        if isinstance(announced, Sequence):
-            self._announce([label_text(label) or "" for label in announced])
-        elif self.size is not None and self.size < 1:
-            raise UserError(f"{kind}s must be at least 1, not {self.size}.")
-
-    def _announce(self, labels: list[str]) -> None:
-        if "" in labels or len(set(labels)) < len(labels) or not labels:
-            raise UserError(f"The labels of {self.kind}s must be texts or whole numbers, all different.")
-        self.named, self.decided, self.fixed = {label: number for number, label in enumerate(labels)}, True, True
+class RowAxis(Axis):
+    """States or actions of a log that is read row by row, where the first mistake is to be named."""
 
     def decide(self, *columns: pd.Series) -> None:
         """Look at the first row, once."""
@@ -86,8 +50,10 @@ class _Axis:
             bad = ~np.isfinite(numbers) | (numbers < 0) | (numbers != np.floor(numbers)) | (numbers > LARGEST_INDEX)
         empty = _empty(frame[column], idle & np.isnan(numbers))
         bad &= ~empty
+        if frame[column].dtype.kind not in "iufb":
+            bad |= np.array([isinstance(cell, str) and _PADDED.match(cell) is not None for cell in frame[column]])
         if bad.any():
-            need = f"it must be a whole number from 0 to {LARGEST_INDEX}"
+            need = f"it must be a whole number from 0 to {LARGEST_INDEX}, without zeros in front"
             if column != "next_state":
                 need += f", or all {self.kind}s must be taken as labels (labels=True, --labels)"
             raise first_bad(frame, column, bad, row, self.source, need)
@@ -125,41 +91,29 @@ class _Axis:
                     need = f"it is not among the {self.kind}s that were announced"
                     raise first_bad(frame, column, wrong, row, self.source, need)
                 known[str(text)] = len(known)
+        self.check_number()
         return np.array([known.get(str(text), -1) for text in texts] + [-1], dtype=np.int64)[codes]
-
-    def finish(self) -> tuple[int, Labels, np.ndarray | None]:
-        """How many there are, their labels in order, and (for labels) the new number of each old one."""
-        if self.named is None:
-            return (self.largest + 1 if self.size is None else int(self.size)), None, None
-        labels = list(self.named) if self.fixed else natural_order(list(self.named))
-        if self.size is not None and self.size != len(labels):
-            raise UserError(
-                f"{self.source}the data name {len(labels)} {self.kind}s and {self.size} were announced; announce the "
-                "labels themselves, or leave the number out."
-            )
-        place = {label: number for number, label in enumerate(labels)}
-        return len(labels), tuple(labels), np.array([place[label] for label in self.named], dtype=np.int64)
 
 
 class Encoder:
     """Feeds on pieces of a table and gives back validated columns."""
 
-    def __init__(
-        self,
-        states: int | Sequence[str] | None = None,
-        actions: int | Sequence[str] | None = None,
-        labels: bool | None = None,
-        source: str = "",
-    ):
-        self.source, self.rows = source, 0
-        self.states = _Axis("state", states, labels, source)
-        self.actions = _Axis("action", actions, labels, source)
-        self._episodes = np.zeros(0, dtype=np.uint64)
+    def __init__(self, states: Sizes = None, actions: Sizes = None, labels: bool | None = None, source: str = ""):
+        self.source, self.rows, self.total = source, 0, 0
+        self.states = RowAxis("state", states, labels, source)
+        self.actions = RowAxis("action", actions, labels, source)
+        self.episodes: list[np.ndarray] = []
+        self.steps: list[np.ndarray] = []
+        self._seen = np.zeros(0, dtype=np.uint64)
         self._last: tuple[bool, np.ndarray] | None = None
+
+    def begin(self, source: str, row: int = 0) -> None:
+        """Go on with another file: messages name it and count its rows after `row`."""
+        self.source = self.states.source = self.actions.source = source
+        self.rows = row
 
     def encode(self, frame: pd.DataFrame) -> Columns:
         """Check a piece. Row numbers in messages go on from the pieces before."""
-        check_columns(frame, REQUIRED, self.source)
         frame = frame.reset_index(drop=True)
         if len(frame) == 0:
             empty = np.zeros(0, dtype=np.int64)
@@ -168,29 +122,27 @@ class Encoder:
         self.actions.decide(frame["action"])
         state = self.states.indices(frame, "state", self.rows)
         action = self.actions.indices(frame, "action", self.rows)
-        terminated = self._flags(frame, "terminated")
+        terminated, truncated = self._ends(frame)
         next_state = self.states.indices(frame, "next_state", self.rows, idle=terminated)
         reward = self._rewards(frame)
-        ended = terminated | self._flags(frame, "truncated")
-        first = self._first(frame, state, next_state, ended)
-        self.rows += len(frame)
+        first = self._first(frame, state, next_state, terminated | truncated)
+        self._count(frame)
         return Columns(state, action, reward, next_state, terminated, first)
 
-    def finish(self) -> tuple[int, int, Labels, Labels, np.ndarray | None, np.ndarray | None]:
-        """Numbers of states and actions, their labels, and the new numbers of both; there must have been a row."""
-        self._check_rows()
-        states, state_labels, new_states = self.states.finish()
-        actions, action_labels, new_actions = self.actions.finish()
-        return states, actions, state_labels, action_labels, new_states, new_actions
-
-    def finish_actions(self) -> tuple[int, Labels, np.ndarray | None]:
-        """Number of actions, their labels, and their new numbers; there must have been a row."""
-        self._check_rows()
-        return self.actions.finish()
-
-    def _check_rows(self) -> None:
-        if self.rows == 0:
+    def check_rows(self) -> None:
+        """There must have been a row."""
+        if self.total == 0:
             raise UserError(f"{self.source}there are no transitions; at least one row is needed.")
+
+    def _count(self, frame: pd.DataFrame) -> None:
+        self.rows += len(frame)
+        self.total += len(frame)
+
+    def _ends(self, frame: pd.DataFrame) -> tuple[Bool[np.ndarray, "n"], Bool[np.ndarray, "n"]]:
+        """Where episodes ended in the world, and where only the log broke off; `done` means either."""
+        truncated = self._flags(frame, "truncated")
+        terminated = self._flags(frame, "done") & ~truncated if "done" in frame else self._flags(frame, "terminated")
+        return terminated, truncated
 
     def _rewards(self, frame: pd.DataFrame) -> Float[np.ndarray, "n"]:
         numbers = to_numbers(frame["reward"])
@@ -206,7 +158,7 @@ class Encoder:
         if frame[column].dtype == bool:
             return frame[column].to_numpy()
         text = to_text(frame[column]).str.strip().str.lower()
-        true, false = text.isin(_TRUE).to_numpy(), text.isin(_FALSE).to_numpy()
+        true, false = text.isin(TRUE).to_numpy(), text.isin(FALSE).to_numpy()
         if not (true | false).all():
             need = "it must be true or false (or 1 or 0)"
             raise first_bad(frame, column, ~(true | false), self.rows, self.source, need)
@@ -226,14 +178,36 @@ class Encoder:
         names = frame["episode"]
         if names.dtype.kind not in "iu":
             names = to_text(names)
-        # Eight bytes for each episode are all that is kept of their names.
-        hashes = pd.util.hash_array(names.to_numpy())
+        # Eight bytes for each episode are all that is kept of their names; 7 and the text 7 are one name.
+        codes, distinct = pd.factorize(names)
+        hashes = pd.util.hash_array(np.array([str(name).strip() for name in distinct], dtype=object))[codes]
         first = ~pd.Series(hashes).duplicated().to_numpy()
-        places = np.searchsorted(self._episodes, hashes).clip(max=max(len(self._episodes) - 1, 0))
-        if len(self._episodes):
-            first &= self._episodes[places] != hashes
-        self._episodes = np.union1d(self._episodes, hashes[first])
+        places = np.searchsorted(self._seen, hashes).clip(max=max(len(self._seen) - 1, 0))
+        if len(self._seen):
+            first &= self._seen[places] != hashes
+        self._seen = np.union1d(self._seen, hashes[first])
+        if "step" in frame:
+            self.episodes.append(hashes)
+            self.steps.append(self._steps(frame))
         return first
+
+    def _steps(self, frame: pd.DataFrame) -> Float[np.ndarray, "n"]:
+        steps = to_numbers(frame["step"])
+        if not np.isfinite(steps).all():
+            raise first_bad(frame, "step", ~np.isfinite(steps), self.rows, self.source, "it must be a number")
+        return steps
+
+    def in_order(self, rows: ColumnsOfAnyKind) -> ColumnsOfAnyKind:
+        """All rows, episode by episode and step by step, where the log has both columns."""
+        if not self.steps:
+            return rows
+        _, appeared, episode = np.unique(np.concatenate(self.episodes), return_index=True, return_inverse=True)
+        order = np.lexsort((np.concatenate(self.steps), appeared[episode]))
+        episode = episode[order]
+        first = np.append(True, episode[1:] != episode[:-1])
+        return rows._replace(
+            first=first, **{name: getattr(rows, name)[order] for name in rows._fields if name != "first"}
+        )
 
 
 def _empty(cells: pd.Series, candidates: Bool[np.ndarray, "n"]) -> Bool[np.ndarray, "n"]:

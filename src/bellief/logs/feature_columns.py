@@ -1,13 +1,15 @@
 """Columns of logs whose states are vectors: `state_NAME` and `next_state_NAME` for every feature."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from bellief.errors import UserError
-from bellief.logs.tables import shown
+from bellief.logs.labels import shown
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 STATE, NEXT = "state_", "next_state_"
 
@@ -39,8 +41,10 @@ def refuse_features(names: Sequence[str], source: str = "") -> None:
         )
 
 
-def as_frame(state: np.ndarray, next_state: np.ndarray, columns: dict[str, np.ndarray]) -> pd.DataFrame:
+def as_frame(state: np.ndarray, next_state: np.ndarray, columns: dict[str, np.ndarray]) -> "pd.DataFrame":
     """Arrays of the shape [n, D] as a table with one column for each feature."""
+    import pandas as pd
+
     if state.shape != next_state.shape:
         raise UserError(
             f"States have the shape {state.shape} and next states {next_state.shape}: both need one row for each step "

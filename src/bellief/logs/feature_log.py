@@ -1,22 +1,18 @@
 """Logs whose states are vectors of features (Box observations): validated rows, and the units that they come in."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pandas as pd
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 
-from bellief.errors import UserError
-from bellief.logs.encode import Encoder, first_bad
-from bellief.logs.feature_columns import NEXT, STATE, refuse_features, required_columns
-from bellief.logs.tables import check_columns, to_numbers
+from bellief.logs.feature_columns import refuse_features
 from bellief.logs.tally import Tally
 from bellief.logs.transitions import Transitions
 
-# Squares of larger features would overflow when they are multiplied.
-LARGEST_FEATURE = 1e50
+if TYPE_CHECKING:
+    from bellief.logs.feature_encode import FeatureColumns, FeatureEncoder
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -40,11 +36,10 @@ class FeatureTransitions(Transitions):
     feature_names: tuple[str, ...] = ()
 
     @classmethod
-    def _from_pieces(cls, pieces: Iterable[pd.DataFrame], encoder: Encoder) -> "FeatureTransitions":
-        assert isinstance(encoder, FeatureEncoder)
-        encoded = [encoder.encode_features(piece) for piece in pieces]
-        actions, action_labels, new_actions = encoder.finish_actions()
-        columns = FeatureColumns(*(np.concatenate(parts) for parts in zip(*encoded, strict=True)))
+    def _from_features(cls, encoded: "Sequence[FeatureColumns]", encoder: "FeatureEncoder") -> "FeatureTransitions":
+        encoder.check_rows()
+        actions, action_labels, new_actions = encoder.actions.finish()
+        columns = encoder.in_order(type(encoded[0])(*(np.concatenate(parts) for parts in zip(*encoded, strict=True))))
         action = columns.action if new_actions is None else new_actions[columns.action]
         return cls(
             **columns._replace(action=action)._asdict(),
@@ -62,67 +57,6 @@ class FeatureTransitions(Transitions):
     @property
     def _tally(self) -> Tally:
         return self.tally()
-
-
-class FeatureColumns(NamedTuple):
-    """Validated rows."""
-
-    state: Float[np.ndarray, "n D"]
-    action: Int[np.ndarray, "n"]
-    reward: Float[np.ndarray, "n"]
-    next_state: Float[np.ndarray, "n D"]
-    terminated: Bool[np.ndarray, "n"]
-    first: Bool[np.ndarray, "n"]
-
-
-class FeatureEncoder(Encoder):
-    """Feeds on pieces of a table with feature columns and gives back validated rows."""
-
-    def __init__(
-        self,
-        names: tuple[str, ...],
-        actions: int | Sequence[str] | None = None,
-        labels: bool | None = None,
-        source: str = "",
-        states: Any = None,
-    ):
-        if states is not None:
-            raise UserError(f"{source}states cannot be counted where they are vectors: leave their number out.")
-        super().__init__(None, actions, labels, source)
-        self.names = names
-
-    @property
-    def required(self) -> tuple[str, ...]:
-        """Columns that must be there."""
-        return required_columns(self.names)
-
-    def encode_features(self, frame: pd.DataFrame) -> FeatureColumns:
-        """Check a piece. Row numbers in messages go on from the pieces before."""
-        check_columns(frame, self.required, self.source)
-        frame = frame.reset_index(drop=True)
-        state, next_state = (self._features(frame, prefix) for prefix in (STATE, NEXT))
-        if len(frame) == 0:
-            none = np.zeros(0, dtype=bool)
-            return FeatureColumns(state, none.astype(np.int64), none.astype(float), next_state, none, none)
-        self.actions.decide(frame["action"])
-        action = self.actions.indices(frame, "action", self.rows)
-        terminated = self._flags(frame, "terminated")
-        reward = self._rewards(frame)
-        ended = terminated | self._flags(frame, "truncated")
-        first = self._first(frame, state, next_state, ended)
-        self.rows += len(frame)
-        return FeatureColumns(state, action, reward, next_state, terminated, first)
-
-    def _features(self, frame: pd.DataFrame, prefix: str) -> Float[np.ndarray, "n D"]:
-        found = np.zeros((len(frame), len(self.names)))
-        for place, name in enumerate(self.names):
-            found[:, place] = numbers = to_numbers(frame[prefix + name])
-            bad = ~(np.abs(numbers) <= LARGEST_FEATURE)
-            if bad.any():
-                need = f"it must be a finite number, at most {LARGEST_FEATURE:g} in size"
-                need += ", also where the episode ended" if prefix == NEXT else ""
-                raise first_bad(frame, prefix + name, bad, self.rows, self.source, need)
-        return found
 
 
 class Units(NamedTuple):

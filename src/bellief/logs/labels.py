@@ -2,13 +2,14 @@
 
 import numbers
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bellief.errors import UserError
-from bellief.logs.tables import shown
 
 Labels = tuple[str, ...] | None
+
+LONGEST_SHOWN, MOST_SHOWN = 40, 12
 
 
 def label_text(cell: Any) -> str | None:
@@ -57,3 +58,17 @@ def find(kind: str, value: Any, size: int, labels: Labels, what: str | None = No
     if not 0 <= number < size or number != int(number):
         raise UserError(f"{what or kind} must be one of the {kind}s 0 to {size - 1}, not {shown(value)}.")
     return int(number)
+
+
+def shown(cell: Any) -> str:
+    """A cell as a message shows it: on one line, and not the whole of a long one."""
+    # Cut first: a cell may be as large as memory.
+    text = " ".join(str(cell)[: 4 * LONGEST_SHOWN].split())
+    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 3] + "..."
+
+
+def few(names: Iterable[Any]) -> str:
+    """Names as a message lists them: the first ones, and how many more there are."""
+    names = list(names)
+    more = f" and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else ""
+    return (", ".join(shown(name) for name in names[:MOST_SHOWN]) or "none") + more

@@ -35,7 +35,8 @@ def merge(parts: Moments) -> Moments:
 
     Chan, Golub and LeVeque's formula for many parts at once, with deviations from the first part's mean.
     """
-    order = np.lexsort((parts.mean, parts.key))
+    # By every field, so that the order in which parts come does not change a bit.
+    order = np.lexsort((*reversed(parts[1:]), parts.key))
     key, place = np.unique(parts.key, return_inverse=True)
     place = place[order]
     _, count, mean, squares, low, high = (field[order] for field in parts)

@@ -1,6 +1,13 @@
 """Where a log came from: what a command shows to the person who gave it."""
 
 import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bellief.logs.columns import Taken
+
+MOST_NOTES = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,3 +22,11 @@ class Origin:
     columns: dict[str, str] = dataclasses.field(default_factory=dict)
     unused: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+def origin_from(files: Sequence[str], taken: "Sequence[Taken]") -> Origin:
+    """The columns of the first table stand for all; what was left unused, and what needs saying, is gathered."""
+    unused = dict.fromkeys(column for one in taken for column in one.unused)
+    notes = dict.fromkeys(note for one in taken for note in one.notes)
+    features = {name: name for name in taken[0].used.values() if name not in taken[0].roles}
+    return Origin(tuple(files), taken[0].roles | features, tuple(unused), tuple(notes)[:MOST_NOTES])

@@ -1,64 +1,64 @@
-"""Where logs come from: files and Minari datasets, as pieces of a table."""
+"""Tables of a log, one piece at a time, with the columns under their roles' names."""
 
-import contextlib
-import os
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from bellief.errors import UserError
-from bellief.logs.encode import OPTIONAL, REQUIRED
-from bellief.logs.feature_columns import as_frame, feature_names, required_columns
-from bellief.logs.tables import csv_pieces, parquet_pieces, shown
+from bellief.logs.columns import REQUIRED, Taken, take
+from bellief.logs.engine import header
+from bellief.logs.feature_columns import as_frame, required_columns
+from bellief.logs.labels import shown
+from bellief.logs.paths import LogFile
+from bellief.logs.tables import csv_pieces, explained, json_pieces, parquet_pieces
 
 MINARI = "minari:"
-PARQUET = (".parquet", ".pq")
 
 
-# A log that was opened: its rows in pieces, and the names of its columns.
-Opened = tuple[Iterator[pd.DataFrame], Sequence[str]]
+class TableLog(NamedTuple):
+    """A table of rows: what precedes messages about it, what its columns are taken for, and its rows in pieces."""
+
+    source: str
+    taken: Taken
+    pieces: Iterator[pd.DataFrame]
 
 
-def open_log(path: str | os.PathLike) -> Opened:
-    """A file, by the ending of its name; `minari:NAME` is a dataset of Minari's."""
-    if str(path).startswith(MINARI):
-        return minari_log(str(path).removeprefix(MINARI))
-    return (parquet_log if Path(path).suffix.lower() in PARQUET else csv_log)(path)
+def frame_log(frame: pd.DataFrame, chosen: Mapping[str, str] | None = None, source: str = "") -> TableLog:
+    """A data frame."""
+    taken = take([str(column) for column in frame.columns], chosen, source)
+    frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
+    return TableLog(source, taken, iter([_renamed(frame, taken)]))
 
 
-def has_features(path: str | os.PathLike) -> bool:
-    """Whether the states of a log are vectors."""
-    return bool(feature_names(open_log(path)[1], f"{path}: "))
+def file_log(file: LogFile, chosen: Mapping[str, str] | None = None, begin: int = 0) -> TableLog:
+    """A file, from the piece on that holds row `begin` where its format allows that."""
+    taken = take(file_columns(file), chosen, file.source)
+    if file.format == "parquet":
+        pieces = parquet_pieces(file, list(taken.used), begin=begin)
+    else:
+        pieces = csv_pieces(file, ()) if file.format == "csv" else json_pieces(file)
+    return TableLog(file.source, taken, (_renamed(piece, taken) for piece in pieces))
 
 
-def csv_log(path: str | os.PathLike) -> Opened:
-    """A CSV file."""
-    columns = _header(csv_pieces(Path(path), (), rows=1))
-    return csv_pieces(Path(path), _required(columns, path)), columns
+def file_columns(file: LogFile) -> Sequence[str]:
+    """Names of the columns of a file; a file that cannot be read is explained in one sentence."""
+    if file.format == "parquet":
+        return [str(name) for name in next(parquet_pieces(file)).columns]
+    with explained(file, REQUIRED):
+        names = header(file)
+    if not names:
+        raise UserError(f"{file.name} is empty; it needs a header line with {', '.join(REQUIRED)}.")
+    return names
 
 
-def parquet_log(path: str | os.PathLike) -> Opened:
-    """A Parquet file."""
-    columns = _header(parquet_pieces(Path(path), (), None))
-    return parquet_pieces(Path(path), _required(columns, path), OPTIONAL), columns
+def _renamed(frame: pd.DataFrame, taken: Taken) -> pd.DataFrame:
+    present = [column for column in taken.used if column in frame.columns]
+    return frame[present].rename(columns=taken.used)
 
 
-def _header(pieces: Iterator[pd.DataFrame]) -> Sequence[str]:
-    """Names of the columns; none where the file cannot be read, which reading the rows will explain."""
-    with contextlib.suppress(UserError):
-        return [str(name) for name in next(pieces).columns]
-    return []
-
-
-def _required(columns: Sequence[str], path: str | os.PathLike) -> tuple[str, ...]:
-    names = feature_names(columns, f"{path}: ")
-    return required_columns(names) if names else REQUIRED
-
-
-def minari_log(dataset: Any) -> Opened:
+def minari_log(dataset: Any) -> TableLog:
     """A Minari dataset, or the name of one that is on this machine, an episode at a time."""
     if isinstance(dataset, str):
         dataset = _load_minari(dataset)
@@ -77,7 +77,8 @@ def minari_log(dataset: Any) -> Opened:
             f"The action space of this Minari dataset is {shown(dataset.action_space)}, and it must be Discrete: cut "
             "continuous actions into bins and use Transitions.from_arrays."
         )
-    return _minari_pieces(dataset, discrete=kinds["observation"] == "Discrete"), columns
+    taken = take([*columns, "terminated", "truncated", "episode"])
+    return TableLog("", taken, _minari_pieces(dataset, discrete=kinds["observation"] == "Discrete"))
 
 
 def _minari_pieces(dataset: Any, discrete: bool) -> Iterator[pd.DataFrame]:

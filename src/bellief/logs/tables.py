@@ -1,17 +1,20 @@
 """Reading tables that people made: every way in which a file can be unreadable becomes one sentence."""
 
 import contextlib
-from collections.abc import Iterator
+import gzip
+import json
+import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
 from bellief.errors import UserError
-
-LONGEST_SHOWN = 40
+from bellief.logs.engine import LONGEST_LINE, open_binary
+from bellief.logs.labels import few, shown
+from bellief.logs.paths import KINDS, LogFile, log_file
 
 # Rows of a file that are in memory at a time: some tens of megabytes of numbers or short texts.
 PIECE = 1 << 17
@@ -22,15 +25,17 @@ def read_table(path: str | Path, required: tuple[str, ...]) -> pd.DataFrame:
     return pd.concat(list(csv_pieces(path, required)), ignore_index=True)
 
 
-def csv_pieces(path: str | Path, required: tuple[str, ...], rows: int | None = None) -> Iterator[pd.DataFrame]:
+def csv_pieces(
+    path: str | Path | LogFile, required: tuple[str, ...], rows: int | None = None
+) -> Iterator[pd.DataFrame]:
     """A CSV file as text cells, at most `rows` of them at a time; at least one piece, which may have no rows."""
-    path = Path(path)
+    file = path if isinstance(path, LogFile) else log_file(path, format="csv")
     names: list[str] | None = None
-    with _explained(path, "CSV", required):
+    with explained(file, required), open_binary(file) as content:
         # The header is read as a row like the others: pandas would rename a repeated column and, where the rows are
         # longer than the header, take the first column for an index.
         pieces = pd.read_csv(
-            path,
+            content,
             header=None,
             index_col=False,
             dtype=str,
@@ -47,42 +52,66 @@ def csv_pieces(path: str | Path, required: tuple[str, ...], rows: int | None = N
                     piece = piece.iloc[1:]
                 piece = piece.reset_index(drop=True)
                 piece.columns = pd.Index(names)
-                check_columns(piece, required, f"{path}: ")
+                check_columns(piece, required, file.source)
                 yield piece
 
 
 def parquet_pieces(
-    path: str | Path, required: tuple[str, ...], optional: tuple[str, ...] | None, rows: int | None = None
+    file: LogFile, wanted: Sequence[str] | None = None, rows: int | None = None, begin: int = 0
 ) -> Iterator[pd.DataFrame]:
-    """A Parquet file, at most `rows` rows at a time and only the columns that are asked for (None: all).
+    """A Parquet file from its row group that holds row `begin`, at most `rows` rows at a time and only some columns.
 
     The first piece has the columns and no rows.
     """
-    path = Path(path)
     try:
         import pyarrow
         import pyarrow.parquet as parquet
     except ImportError:
         raise UserError("Parquet files need pyarrow: pip install 'bellief[data]'.") from None
-    with _explained(path, "Parquet", required):
+    with explained(file, ()):
         try:
             # The system's allocator gives memory back between pieces; and no column is read ahead as a whole.
             pyarrow.set_memory_pool(pyarrow.system_memory_pool())
-            with parquet.ParquetFile(path, pre_buffer=False) as file:
-                names = file.schema_arrow.names
-                check_columns(pd.DataFrame(columns=pd.Index(names, dtype=object)), required, f"{path}: ")
-                wanted = [name for name in names if optional is None or name in (*required, *optional)]
-                yield pd.DataFrame(columns=pd.Index(wanted, dtype=object))
-                for batch in file.iter_batches(rows or PIECE, columns=wanted, use_threads=False):
+            with parquet.ParquetFile(file.path, pre_buffer=False) as content:
+                names = content.schema_arrow.names
+                yield pd.DataFrame(columns=pd.Index(names if wanted is None else list(wanted), dtype=object))
+                sizes = np.cumsum([content.metadata.row_group(at).num_rows for at in range(content.num_row_groups)])
+                groups = [at for at, end in enumerate(sizes) if end > begin]
+                for batch in content.iter_batches(rows or PIECE, groups, columns=wanted, use_threads=False):
                     yield batch.to_pandas()
         except pyarrow.ArrowException as error:
             detail = str(error).strip().splitlines()[0].rstrip(".")
-            raise UserError(f"{path} is not a readable Parquet file ({shown(detail)}).") from None
+            raise UserError(f"{file.name} is not a readable Parquet file ({shown(detail)}).") from None
+
+
+def json_pieces(file: LogFile, rows: int | None = None) -> Iterator[pd.DataFrame]:
+    """A file of JSON lines, at most `rows` at a time; keys that a line leaves out are missing cells."""
+    columns = None
+    held: list[dict] = []
+    with explained(file, ()), open_binary(file) as content:
+        for number, line in enumerate(iter(lambda: content.readline(LONGEST_LINE), b""), 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line.decode("utf-8-sig"))
+            except (ValueError, RecursionError):
+                row = None
+            if not isinstance(row, dict):
+                text = shown(line.decode(errors="replace"))
+                need = 'each line must be a JSON object such as {"state": 0}'
+                raise UserError(f"{file.source}row {number} is '{text}'; {need}.")
+            columns = list(row) if columns is None else columns
+            held.append(row)
+            if len(held) >= (rows or PIECE):
+                yield pd.DataFrame(held, columns=columns, dtype=object).astype(object)
+                held = []
+    yield pd.DataFrame(held, columns=columns or [], dtype=object)
 
 
 @contextlib.contextmanager
-def _explained(path: Path, kind: str, required: tuple[str, ...]) -> Iterator[None]:
+def explained(file: LogFile, required: tuple[str, ...]) -> Iterator[None]:
     """What goes wrong while a file is read, in one sentence."""
+    path, kind = file.name, KINDS[file.format]
     try:
         yield
     except FileNotFoundError:
@@ -95,7 +124,9 @@ def _explained(path: Path, kind: str, required: tuple[str, ...]) -> Iterator[Non
         detail = str(error).strip().splitlines()[-1].removeprefix("Error tokenizing data. ")
         raise UserError(f"{path} is not a well-formed CSV file ({detail}).") from None
     except UnicodeDecodeError:
-        raise UserError(f"{path} is not text in UTF-8; save it as a CSV file in UTF-8.") from None
+        raise UserError(f"{path} is not text in UTF-8; save it as a {kind} file in UTF-8.") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UserError(f"{path} cannot be decompressed ({shown(error)}).") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror or error}).") from None
 
@@ -104,8 +135,7 @@ def check_columns(frame: pd.DataFrame, required: tuple[str, ...], source: str) -
     """Every required column must be there, and none twice; `source` (a file's name) precedes the message."""
     missing = [name for name in required if name not in frame.columns]
     if missing:
-        found = ", ".join(shown(name) for name in frame.columns) or "none"
-        raise UserError(f"{source}there is no column '{missing[0]}'; the columns are {found}.")
+        raise UserError(f"{source}there is no column '{missing[0]}'; the columns are {few(frame.columns)}.")
     if frame.columns.duplicated().any():
         repeated = frame.columns[frame.columns.duplicated()][0]
         raise UserError(f"{source}the column '{shown(repeated)}' is there more than once; keep one of them.")
@@ -125,9 +155,3 @@ def to_numbers(column: pd.Series) -> Float[np.ndarray, "n"]:
 def to_text(column: pd.Series) -> pd.Series:
     """A column as Python writes its cells; pandas' own conversion fails on bytes that are not text."""
     return pd.Series([str(cell) for cell in column], dtype=object)
-
-
-def shown(cell: Any) -> str:
-    """A cell as a message shows it: on one line, and not the whole of a long one."""
-    text = " ".join(str(cell).split())
-    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 3] + "..."

@@ -3,18 +3,22 @@
 import dataclasses
 import functools
 import os
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from bellief.logs import moments, sources
-from bellief.logs.encode import Columns, Encoder
-from bellief.logs.feature_columns import feature_names, refuse_features
+from bellief.errors import UserError
+from bellief.logs import moments
+from bellief.logs.axes import Sizes
 from bellief.logs.labels import Labels
 from bellief.logs.moments import Moments
 from bellief.logs.origin import Origin
+from bellief.logs.rows import Columns
+
+if TYPE_CHECKING:
+    from bellief.logs.encode import Encoder
 
 # A cell in one number of 63 bits: state, action, terminated, next state + 1.
 _BITS = 21
@@ -61,57 +65,67 @@ class Tally:
         cls,
         path: str | os.PathLike,
         *,
-        states: int | Sequence[str] | None = None,
-        actions: int | Sequence[str] | None = None,
+        states: Sizes = None,
+        actions: Sizes = None,
         labels: bool | None = None,
     ) -> "Tally":
-        """Read a CSV or Parquet file piece by piece, or the Minari dataset `minari:NAME`, and keep no rows.
+        """Read a file, a glob, a folder or `minari:NAME`, and keep no rows; see `as_tally`."""
+        from bellief.logs.read import as_tally
 
-        The memory needed is that of one piece, of the different (state, action, next state) triples, and eight bytes
-        for each episode where episodes are named. The arguments are those of `Transitions.from_file`.
-        """
-        encoder = Encoder(states, actions, labels, source=f"{path}: ")
-        pieces, columns = sources.open_log(path)
-        refuse_features(feature_names(columns), f"{path}: ")
-        return cls.from_columns(map(encoder.encode, pieces), encoder)
+        return as_tally(path, states=states, actions=actions, labels=labels)
 
     @classmethod
-    def from_columns(cls, pieces: Iterable[Columns], encoder: Encoder) -> "Tally":
-        """Fold validated pieces into counts; `encoder` knows the labels once all pieces were read."""
-        parts, starts = [], []
-        for piece in pieces:
-            if len(piece.state):
-                parts.append(moments.of_rows(_cell_keys(piece), piece.reward))
-                starts.append(np.bincount(piece.state[piece.first]))
-        states, actions, state_labels, action_labels, new_states, new_actions = encoder.finish()
-        cells = moments.merge(Moments(*(np.concatenate(fields) for fields in zip(*parts, strict=True))))
+    def assemble(cls, cells: Moments, starts: Int[np.ndarray, "s"], states: Any, actions: Any) -> "Tally":
+        """Counts from the moments of numbered cells, once `Axis.finish` tells the final numbers."""
+        (number_of_states, state_labels, new_states), (number_of_actions, action_labels, new_actions) = states, actions
         state, action, terminated, following = _unpack(cells.key)
         if new_states is not None:
             state, following = new_states[state], np.where(following < 0, -1, new_states[following])
         if new_actions is not None:
             action = new_actions[action]
-        start_count = np.zeros(states, np.int64)
-        for part in starts:
-            at = np.arange(len(part)) if new_states is None else new_states[: len(part)]
-            start_count[at] += part
+        start_count = np.zeros(number_of_states, np.int64)
+        at = np.arange(len(starts)) if new_states is None else new_states[: len(starts)]
+        start_count[at] += starts
         order = np.lexsort((following, terminated, action, state))
-        fields: Any = [field[order] for field in (state, action, following, terminated, *cells[1:])]
-        columns = dict(zip(CELL_FIELDS, fields, strict=True))
+        fields = (field[order] for field in (state, action, following, terminated, *cells[1:]))
+        columns: dict[str, Any] = dict(zip(CELL_FIELDS, fields, strict=True))
         return cls(
-            states, actions, start_count=start_count, state_labels=state_labels, action_labels=action_labels, **columns
+            number_of_states,
+            number_of_actions,
+            start_count=start_count,
+            state_labels=state_labels,
+            action_labels=action_labels,
+            **columns,
         )
+
+    @classmethod
+    def from_columns(cls, pieces: Iterable[Columns], encoder: "Encoder") -> "Tally":
+        """Fold validated pieces into counts; `encoder` knows the labels once all pieces were read."""
+        parts, starts = [], np.zeros(0, np.int64)
+        for piece in pieces:
+            if len(piece.state):
+                parts.append(moments.of_rows(_row_keys(piece), piece.reward))
+                more = np.bincount(piece.state[piece.first], minlength=len(starts))
+                more[: len(starts)] += starts
+                starts = more
+        encoder.check_rows()
+        cells = moments.merge(Moments(*(np.concatenate(fields) for fields in zip(*parts, strict=True))))
+        return cls.assemble(cells, starts, encoder.states.finish(), encoder.actions.finish())
 
     @classmethod
     def from_rows(
         cls, rows: Columns, states: int, actions: int, state_labels: Labels = None, action_labels: Labels = None
     ) -> "Tally":
         """Counts of rows that are validated and numbered for good."""
-        cells = moments.of_rows(_cell_keys(rows), rows.reward)
-        state, action, terminated, following = _unpack(cells.key)
+        cells = moments.of_rows(_row_keys(rows), rows.reward)
         starts = np.bincount(rows.state[rows.first], minlength=states)
-        return cls(
-            states, actions, state, action, following, terminated, *cells[1:], starts, state_labels, action_labels
-        )
+        return cls.assemble(cells, starts, (states, state_labels, None), (actions, action_labels, None))
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write a Parquet file that every command and `as_tally` read."""
+        from bellief.logs.tally_files import save
+
+        save(self, path)
 
     def statistics(self) -> "Tally":
         """Itself, so that whatever takes a log takes its counts as well."""
@@ -209,6 +223,8 @@ class Tally:
 
     def start_distribution(self) -> Float[np.ndarray, "S"]:
         """Observed frequency of each state at the beginning of an episode."""
+        if not self.episodes:
+            raise UserError("This tally does not say where episodes begin: give a start.")
         return self.start_count / self.start_count.sum()
 
     def typical_reward(self) -> float:
@@ -225,10 +241,19 @@ LogStatistics = Tally
 CELL_FIELDS = tuple(field.name for field in dataclasses.fields(Tally) if field.name.startswith("cell_"))
 
 
-def _cell_keys(rows: Columns) -> Int[np.ndarray, "n"]:
-    """Each row's cell as one number, in the order of cells."""
-    pair = (rows.state << _BITS) | rows.action
-    return (pair << _BITS) | (rows.terminated.astype(np.int64) << (_BITS - 1)) | (rows.next_state + 1)
+def cell_keys(
+    state: Int[np.ndarray, "n"],
+    action: Int[np.ndarray, "n"],
+    terminated: Bool[np.ndarray, "n"],
+    following: Int[np.ndarray, "n"],
+) -> Int[np.ndarray, "n"]:
+    """Each cell as one number, in the order of cells."""
+    pair = (state << _BITS) | action
+    return (pair << _BITS) | (terminated.astype(np.int64) << (_BITS - 1)) | (following + 1)
+
+
+def _row_keys(rows: Columns) -> Int[np.ndarray, "n"]:
+    return cell_keys(rows.state, rows.action, rows.terminated, rows.next_state)
 
 
 def _unpack(key: Int[np.ndarray, "C"]) -> tuple[Any, Any, Any, Any]:

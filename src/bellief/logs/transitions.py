@@ -3,22 +3,24 @@
 import dataclasses
 import functools
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Bool, Float, Int
 
 from bellief.errors import UserError
-from bellief.logs import sources
-from bellief.logs.encode import Columns, Encoder
+from bellief.logs.axes import Sizes
 from bellief.logs.labels import Labels
 from bellief.logs.origin import Origin
+from bellief.logs.rows import Columns
 from bellief.logs.tally import Tally
 
-Sizes = int | Sequence[str] | None
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bellief.logs.encode import Encoder
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -91,6 +93,8 @@ class Transitions:
         optional = {"terminated": terminated, "truncated": truncated, "episode": episode}
         columns |= {name: values for name, values in optional.items() if values is not None}
         arrays = {name: np.asarray(values) for name, values in columns.items()}
+        import pandas as pd
+
         if arrays["state"].ndim == 2:
             from bellief.logs.feature_columns import as_frame
 
@@ -105,15 +109,19 @@ class Transitions:
     @classmethod
     def from_frame(
         cls,
-        frame: pd.DataFrame,
+        frame: "pd.DataFrame",
         *,
         source: str = "",
         states: Sizes = None,
         actions: Sizes = None,
         labels: bool | None = None,
+        columns: Mapping[str, str] | None = None,
     ) -> "Transitions":
         """Validate a data frame. Rows are counted from 1 in messages; `source` (a file's name) precedes them."""
-        return _read([frame], frame.columns, states, actions, labels, source)
+        from bellief.logs.sources import frame_log
+        from bellief.logs.validate import rows_of
+
+        return rows_of([frame_log(frame, columns, source)], states, actions, labels)
 
     @classmethod
     def from_csv(
@@ -124,11 +132,11 @@ class Transitions:
         actions: Sizes = None,
         labels: bool | None = None,
     ) -> "Transitions":
-        """Read a CSV file: state, action, reward, next_state; optionally terminated, truncated, episode.
+        """Read a CSV file: state, action, reward, next_state; optionally terminated, truncated, episode, step.
 
         Whoever needs only values should prefer `Tally.from_file`, which keeps no rows.
         """
-        return _read(*sources.csv_log(path), states, actions, labels, f"{path}: ")
+        return _from_file(path, "csv", states=states, actions=actions, labels=labels)
 
     @classmethod
     def from_parquet(
@@ -140,12 +148,15 @@ class Transitions:
         labels: bool | None = None,
     ) -> "Transitions":
         """Read a Parquet file with the same columns as a CSV file's."""
-        return _read(*sources.parquet_log(path), states, actions, labels, f"{path}: ")
+        return _from_file(path, "parquet", states=states, actions=actions, labels=labels)
 
     @classmethod
     def from_minari(cls, dataset: Any, *, states: int | None = None, actions: int | None = None) -> "Transitions":
         """Read a Minari dataset (or the name of one on this machine) with Discrete actions."""
-        return _read(*sources.minari_log(dataset), states, actions, False, "")
+        from bellief.logs.sources import minari_log
+        from bellief.logs.validate import rows_of
+
+        return rows_of([minari_log(dataset)], states, actions, False)
 
     @classmethod
     def from_file(
@@ -156,14 +167,15 @@ class Transitions:
         actions: Sizes = None,
         labels: bool | None = None,
     ) -> "Transitions":
-        """Read a CSV or Parquet file, by the ending of its name, or the Minari dataset `minari:NAME`."""
-        return _read(*sources.open_log(path), states, actions, labels, f"{path}: ")
+        """Read a file, a glob, a folder or `minari:NAME`; see `as_transitions`."""
+        return _from_file(path, None, states=states, actions=actions, labels=labels)
 
     @classmethod
-    def _from_pieces(cls, pieces: Iterable[pd.DataFrame], encoder: Encoder) -> "Transitions":
-        encoded = [encoder.encode(piece) for piece in pieces]
-        states, actions, state_labels, action_labels, new_states, new_actions = encoder.finish()
-        whole = Columns(*(np.concatenate(parts) for parts in zip(*encoded, strict=True)))
+    def _from_columns(cls, encoded: Sequence[Columns], encoder: "Encoder") -> "Transitions":
+        encoder.check_rows()
+        states, state_labels, new_states = encoder.states.finish()
+        actions, action_labels, new_actions = encoder.actions.finish()
+        whole = encoder.in_order(Columns(*(np.concatenate(parts) for parts in zip(*encoded, strict=True))))
         if new_states is not None:
             following = np.where(whole.next_state < 0, -1, new_states[whole.next_state])
             whole = whole._replace(state=new_states[whole.state], next_state=following)
@@ -174,7 +186,10 @@ class Transitions:
     @functools.cached_property
     def _tally(self) -> Tally:
         columns = Columns(self.state, self.action, self.reward, self.next_state, self.terminated, self.first)
-        return Tally.from_rows(columns, self.states, self.actions, self.state_labels, self.action_labels)
+        return dataclasses.replace(
+            Tally.from_rows(columns, self.states, self.actions, self.state_labels, self.action_labels),
+            origin=self.origin,
+        )
 
     def tally(self) -> Tally:
         """What a tabular belief learns from the log: counts and reward moments."""
@@ -197,15 +212,7 @@ class Transitions:
         return self._tally.start_distribution()
 
 
-def _read(
-    pieces, columns: Iterable[Any], states: Sizes, actions: Sizes, labels: bool | None, source: str
-) -> Transitions:
-    """Validate pieces of a table with these columns, of whichever kind they are."""
-    from bellief.logs import feature_log
-    from bellief.logs.feature_columns import feature_names
+def _from_file(path: str | os.PathLike, format: str | None, **options: Any) -> Transitions:
+    from bellief.logs.read import as_transitions
 
-    names = feature_names(columns, source)
-    if names:
-        encoder = feature_log.FeatureEncoder(names, actions, labels, source, states)
-        return feature_log.FeatureTransitions._from_pieces(pieces, encoder)
-    return Transitions._from_pieces(pieces, Encoder(states, actions, labels, source))
+    return as_transitions(path, format=format, **options)
