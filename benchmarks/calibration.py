@@ -6,7 +6,7 @@ python benchmarks/calibration.py --simulations 2000 --out docs/results
 import argparse
 from pathlib import Path
 
-from bellief.decisions.certify import LEVELS, calibrate
+from bellief.decisions.certificates import LEVELS, calibrate
 
 CASES = {
     "joint": {"method": "joint"},

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 from coverage_page import fill
 
-from bellief.decisions.certify import certify
+from bellief.decisions.certificates import certify
 from bellief.decisions.feature_calibration import certify_features
 
 SIZES = (

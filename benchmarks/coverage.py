@@ -19,10 +19,10 @@ import pandas as pd
 from bootstrap import bootstrap_values
 
 from bellief.beliefs import outcomes, tabular
-from bellief.induction import monte_carlo
-from bellief.offline import LogStatistics
-from bellief.evaluation.logged_prior import logged_prior
 from bellief.evaluation.dense_belief import belief_from, sample_mdp
+from bellief.evaluation.logged_prior import logged_prior
+from bellief.induction import monte_carlo
+from bellief.logs import LogStatistics
 from logs import DISCOUNT, SIZES, Tally, Task, load, read, step_gymnasium, tally
 
 LEVEL = 0.9

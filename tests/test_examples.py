@@ -48,7 +48,7 @@ def example_of(text):
 
 def test_the_reference_is_read():
     assert len(NAMES) > 300
-    assert {("bellief.evaluation.evaluate", "evaluate"), ("bellief.mdp.bellman", "backup")} <= NAMES.keys()
+    assert {("bellief.evaluation.policy_value", "evaluate"), ("bellief.mdp.bellman", "backup")} <= NAMES.keys()
 
 
 def test_every_public_name_has_an_example():

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from bellief import UserError, load_agent
-from bellief.files import DamagedArchive, read_archive
 from bellief.evaluation.posterior import ValuePosterior
+from bellief.files import DamagedArchive, read_archive
 
 FUZZ = Path(__file__).parents[1] / "fuzz"
 

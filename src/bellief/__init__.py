@@ -13,9 +13,6 @@ from bellief.registry import register_with_gymnasium
 
 if TYPE_CHECKING:
     from bellief.agents.files import SavedAgent, load_agent, save_agent
-    from bellief.envs import make
-    from bellief.experiments import AgentComparison, RunResult, compare_agents, run
-    from bellief.logs import FeatureTransitions, LogStatistics, Tally, Transitions, as_tally, as_transitions
     from bellief.decisions import (
         CollectionPlan,
         Improvement,
@@ -28,7 +25,10 @@ if TYPE_CHECKING:
         prior_sensitivity,
         variance_split,
     )
+    from bellief.envs import make
     from bellief.evaluation import FeatureSettings, ValuePosterior, evaluate, evaluate_features
+    from bellief.experiments import AgentComparison, RunResult, compare_agents, run
+    from bellief.logs import FeatureTransitions, LogStatistics, Tally, Transitions, as_tally, as_transitions
 
 try:
     __version__ = version("bellief")
@@ -43,24 +43,24 @@ _HOMES = {
     "SavedAgent": "bellief.agents.files",
     "load_agent": "bellief.agents.files",
     "save_agent": "bellief.agents.files",
-    "CollectionPlan": "bellief.decisions",
-    "FeatureSettings": "bellief.evaluation",
+    "CollectionPlan": "bellief.decisions.collect",
+    "FeatureSettings": "bellief.evaluation.features",
     "FeatureTransitions": "bellief.logs",
-    "Improvement": "bellief.decisions",
+    "Improvement": "bellief.decisions.improvement",
     "LogStatistics": "bellief.logs",
-    "PolicyComparison": "bellief.decisions",
+    "PolicyComparison": "bellief.decisions.policy_comparison",
     "Tally": "bellief.logs",
     "Transitions": "bellief.logs",
-    "ValuePosterior": "bellief.evaluation",
-    "certify": "bellief.decisions",
-    "check": "bellief.decisions",
-    "collect_next": "bellief.decisions",
-    "compare": "bellief.decisions",
-    "evaluate": "bellief.evaluation",
-    "evaluate_features": "bellief.evaluation",
-    "improve": "bellief.decisions",
-    "prior_sensitivity": "bellief.decisions",
-    "variance_split": "bellief.decisions",
+    "ValuePosterior": "bellief.evaluation.posterior",
+    "certify": "bellief.decisions.certificates",
+    "check": "bellief.decisions.log_check",
+    "collect_next": "bellief.decisions.collect",
+    "compare": "bellief.decisions.policy_comparison",
+    "evaluate": "bellief.evaluation.policy_value",
+    "evaluate_features": "bellief.evaluation.features",
+    "improve": "bellief.decisions.improvement",
+    "prior_sensitivity": "bellief.decisions.sensitivity",
+    "variance_split": "bellief.decisions.return_variance",
     "as_tally": "bellief.logs",
     "as_transitions": "bellief.logs",
     "make": "bellief.envs",

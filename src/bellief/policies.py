@@ -1,10 +1,9 @@
-"""The file form of a policy, written by experiments and read by offline evaluation."""
+"""The file form of a policy, written by experiments and read by the evaluation of logs."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Float
 
 from bellief.files import write_whole
@@ -19,6 +18,8 @@ def save_policy(
     action_labels: Sequence[str] | None = None,
 ) -> None:
     """Write the probabilities that are not zero, in the form that `bellief evaluate --policy` reads."""
+    import pandas as pd
+
     state, action = np.nonzero(policy)
     frame = pd.DataFrame({"state": state, "action": action, "probability": np.asarray(policy)[state, action]})
     for column, labels in (("state", state_labels), ("action", action_labels)):

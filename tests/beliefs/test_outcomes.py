@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bellief.beliefs import normal_gamma, outcomes
-from bellief.offline import Transitions
+from bellief.logs import Transitions
 
 PRIOR = {"mean": 1.0, "strength": 0.7, "shape": 2.0, "rate": 3.0}
 OUTCOME_STRENGTH = 1.8

@@ -80,8 +80,8 @@ def test_without_a_command_there_is_help(call, arguments):
 
 def test_help_names_every_choice(call):
     from bellief.beliefs.tabular import PRIORS
+    from bellief.evaluation.policy_value import METHODS
     from bellief.induction.evaluate import FINALS
-    from bellief.evaluation.evaluate import METHODS
 
     shown = call("evaluate", "--help").out
     for name in (*METHODS, *PRIORS, *FINALS, "uniform", "behaviour"):
@@ -109,7 +109,7 @@ def failing(error):
     ],
 )
 def test_failures(call, data, monkeypatch, error, code, fragments):
-    monkeypatch.setattr("bellief.evaluation.evaluate", failing(error))
+    monkeypatch.setattr("bellief.evaluation.policy_value", failing(error))
     assert_one_sentence(call("evaluate", data), *fragments, code=code)
 
 
@@ -126,13 +126,13 @@ def test_debug_shows_the_traceback(call, tmp_path, place):
 def test_python_warnings_do_not_reach_the_user(call, data, monkeypatch):
     import warnings
 
-    from bellief.offline import evaluate
+    from bellief.evaluation import evaluate
 
     def warn(*arguments, **options):
         warnings.warn("the user cannot do anything about this", stacklevel=1)
         return evaluate(*arguments, **options)
 
-    monkeypatch.setattr("bellief.evaluation.evaluate", warn)
+    monkeypatch.setattr("bellief.evaluation.policy_value", warn)
     result = call("evaluate", data, "--method", "mean-mdp")
     assert result.code == 0
     assert result.err == ""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import bellief
-from bellief.offline import LogStatistics
+from bellief.logs import LogStatistics
 from cli.conftest import assert_one_sentence
 from plots.test_cards import Balance
 

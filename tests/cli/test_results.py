@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bellief
-from bellief.offline import Transitions
+from bellief.logs import Transitions
 from cli.conftest import HEADER, ROWS, RUN
 
 SUMMARY = {"mean", "sd", "low", "high"}

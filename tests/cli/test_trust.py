@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from bellief.offline import Transitions, check, variance_split
+from bellief.decisions import check, variance_split
+from bellief.logs import Transitions
 from cli.conftest import HEADER, assert_one_sentence
 
 

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bellief.errors import UserError
-from bellief.logs import tables as reading
-from bellief.offline import LogStatistics, Transitions, evaluate
+from bellief.evaluation import evaluate
 from bellief.evaluation.policy_forms import read_policy
+from bellief.logs import LogStatistics, Transitions
+from bellief.logs import tables as reading
 from bellief.policies import save_policy
 
 CLINIC = pd.DataFrame(

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bellief.errors import UserError
+from bellief.logs import Transitions
 from bellief.logs.columns import OPTIONAL, REQUIRED
-from bellief.offline import Transitions
 
 HEADER = "state,action,reward,next_state"
 

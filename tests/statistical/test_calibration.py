@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from bellief.beliefs.tabular import PAPER_PRIOR, SPARSE_PRIOR, Prior
-from bellief.offline import calibration
-from bellief.decisions.certify import Calibration, calibrate, certify
+from bellief.decisions import certificates as calibration
+from bellief.decisions.certificates import Calibration, calibrate, certify
 
 FALSE_FAILURE = 1e-5
 

@@ -1,11 +1,21 @@
 """Options that the commands about logged data share."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from bellief.cli.options import between, count, names_or_number, page, scale
+
+
+def _note_belief(name: str | None) -> None:
+    if name is not None:
+        print(
+            "--belief has no effect any more, because one belief serves logs of any size: leave it out.",
+            file=sys.stderr,
+        )
+
 
 Data = Annotated[
     str,
@@ -65,14 +75,12 @@ Labels = Annotated[
 Start = Annotated[str | None, typer.Option(metavar="STATE", help="First state; without it, those seen in the data.")]
 Draws = Annotated[int, count("--draws", "Value functions to draw.")]
 Belief = Annotated[
-    str,
-    typer.Option(metavar="NAME", help="dense, sparse (observed next states and one cell for all others), or auto."),
+    str | None,
+    typer.Option(metavar="NAME", hidden=True, callback=_note_belief, help="Has no effect any more."),
 ]
 Support = Annotated[
     str | None,
-    typer.Option(
-        metavar="FILE", help="CSV file with the possible state, next_state (and action), for the sparse belief."
-    ),
+    typer.Option(metavar="FILE", help="CSV file with the possible state, next_state (and action)."),
 ]
 FeatureMap = Annotated[
     str | None,

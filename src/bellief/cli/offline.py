@@ -58,7 +58,7 @@ def evaluate(
     final: Annotated[
         str | None, typer.Option(metavar="NAME", help="Where the induction starts: zero, own or pooled.")
     ] = None,
-    belief: Belief = "auto",
+    belief: Belief = None,
     support: Support = None,
     features: FeatureMap = None,
     reward_features: FeatureMap = None,
@@ -79,19 +79,20 @@ def evaluate(
     document: dict[str, Any] = {"variance": None}
 
     def compute(log: Any) -> Any:
-        from bellief import offline
+        from bellief.evaluation import evaluate
 
-        posterior = offline.evaluate(
+        posterior = evaluate(
             log, policy, discount, method=method, prior=prior, reward_scale=reward_scale, horizon=horizon, start=start,
-            level=level, seed=seed, mdps=mdps, draws=draws, lookahead=lookahead, final=final, belief=belief,
+            level=level, seed=seed, mdps=mdps, draws=draws, lookahead=lookahead, final=final,
             support=support, settings=_look(features, reward_features, value_features, dynamics),
         )  # fmt: skip
         if save is not None:
             posterior.save(save)
-        # The split needs the tables of the dense belief and the return of an endless horizon.
-        tables = not {"belief", "features"} & set(posterior.diagnostics)
-        if json and tables and horizon is None and method in ("joint", "monte-carlo"):
-            split = offline.variance_split(
+        # The split is of tables, and of the return of an infinite horizon.
+        if json and "features" not in posterior.diagnostics and horizon is None and method in ("joint", "monte-carlo"):
+            from bellief.decisions import variance_split
+
+            split = variance_split(
                 log, policy, discount, prior=prior, reward_scale=reward_scale, start=start, draws=min(draws, 500),
                 seed=seed,
             )  # fmt: skip
@@ -141,7 +142,7 @@ def compare(
     collector: Annotated[
         str, typer.Option(metavar="NAME|FILE", help="Policy that would collect further data.")
     ] = "behaviour",
-    belief: Belief = "auto",
+    belief: Belief = None,
     support: Support = None,
     seed: Seed = 0,
     plot: Plot = None,
@@ -152,11 +153,11 @@ def compare(
     """Which policy is best, what a wrong choice costs, and how many more transitions would settle it."""
 
     def compute(log: Any) -> Any:
-        from bellief import offline
+        from bellief.decisions import compare
 
-        return offline.compare(
+        return compare(
             log, policies, discount, prior=prior, reward_scale=reward_scale, level=level, horizon=horizon, start=start,
-            draws=draws, target=target, simulations=simulations, collector=collector, belief=belief, support=support,
+            draws=draws, target=target, simulations=simulations, collector=collector, support=support,
             seed=seed,
         )  # fmt: skip
 
@@ -194,7 +195,7 @@ def improve(
     mdps: Annotated[
         int | None, count("--mdps", "MDPs in which the policy is chosen; without it 200 (sparse: 20).")
     ] = None,
-    belief: Belief = "auto",
+    belief: Belief = None,
     support: Support = None,
     seed: Seed = 0,
     out: Annotated[
@@ -208,12 +209,12 @@ def improve(
     """The policy that the data recommend, and how sure we can be that it is better than what the log did."""
 
     def compute(log: Any) -> Any:
-        from bellief import offline
+        from bellief.decisions import improve
         from bellief.policies import save_policy
 
-        improvement = offline.improve(
+        improvement = improve(
             log, discount, objective=objective, tail=tail, min_visits=min_visits, prior=prior,
-            reward_scale=reward_scale, level=level, start=start, draws=draws, mdps=mdps, belief=belief,
+            reward_scale=reward_scale, level=level, start=start, draws=draws, mdps=mdps,
             support=support, seed=seed,
         )  # fmt: skip
         if out is not None:
@@ -241,7 +242,7 @@ def collect(
     labels: Labels = False,
     start: Start = None,
     draws: Annotated[int, count("--draws", "MDPs to sample.")] = 400,
-    belief: Belief = "auto",
+    belief: Belief = None,
     support: Support = None,
     seed: Seed = 0,
     plot: Plot = None,
@@ -252,11 +253,11 @@ def collect(
     """Which state-actions to observe next, so that a policy's value becomes certain soonest."""
 
     def compute(log: Any) -> Any:
-        from bellief import offline
+        from bellief.decisions import collect_next
 
-        return offline.collect_next(
+        return collect_next(
             log, policy, discount, visits=visits, prior=prior, reward_scale=reward_scale, start=start, draws=draws,
-            belief=belief, support=support, seed=seed,
+            support=support, seed=seed,
         )  # fmt: skip
 
     with _answer("Weighing", data, states, actions, labels, plot, report, quiet) as ask:
@@ -269,11 +270,13 @@ def collect(
 
 def _look(features: str | None, reward: str | None, value: str | None, dynamics: str | None) -> Any:
     """Settings for states that are vectors; None where nothing was said."""
-    from bellief.offline import FeatureSettings
-
     given = {"features": features, "reward_features": reward, "value_features": value, "dynamics": dynamics}
     given = {name: text for name, text in given.items() if text is not None}
-    return FeatureSettings(**given) if given else None  # type: ignore[arg-type]
+    if not given:
+        return None
+    from bellief.evaluation import FeatureSettings
+
+    return FeatureSettings(**given)  # type: ignore[arg-type]
 
 
 def register(app: typer.Typer) -> None:

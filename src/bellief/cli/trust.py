@@ -28,8 +28,8 @@ def check(
 ) -> None:
     """Is the log what evaluation takes it for: Markov, steady, without stray rewards?"""
     with progress("Checking", quiet):
-        from bellief.offline import Transitions
-        from bellief.offline import check as check_log
+        from bellief.decisions import check as check_log
+        from bellief.logs import Transitions
 
         log = Transitions.from_file(data, states=states, actions=actions, labels=True if labels else None)
         document = check_log(log, permutations=permutations, seed=seed).to_dict()
@@ -70,7 +70,8 @@ def sensitivity(
 ) -> None:
     """Does the answer depend on the prior? The same evaluation under eight of them."""
     with progress("Evaluating under several priors", quiet):
-        from bellief.offline import LogStatistics, prior_sensitivity
+        from bellief.decisions import prior_sensitivity
+        from bellief.logs import LogStatistics
 
         document = prior_sensitivity(
             LogStatistics.from_file(data, states=states, actions=actions, labels=True if labels else None),
@@ -150,7 +151,7 @@ def _certificate(states: int | None, features: int | None, ends: bool, prior: st
     if (states is None) == (features is None):
         raise UserError("certify needs either --states or --features.")
     if states is not None:
-        from bellief.offline import certify as certify_states
+        from bellief.decisions import certify as certify_states
 
         return certify_states(states, terminates=ends, prior=prior, **options).to_dict()
     if ends or prior != "logged":

@@ -4,21 +4,19 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Float, Int
 
-from bellief.beliefs import sparse
+from bellief.decisions import slopes
 from bellief.errors import UserError
-from bellief.logs.labels import Labels, name_of
-from bellief.logs.tally import LogStatistics
-from bellief.logs.transitions import Transitions
 from bellief.evaluation.checks import check_numbers
-from bellief.offline.models import Explored, sampled
 from bellief.evaluation.policy_forms import read_policy
 from bellief.evaluation.problem import Problem, prepare
-from bellief.offline.worlds import counts_of, outcome_rewards
+from bellief.evaluation.rows import sums
+from bellief.evaluation.sampled import SampledMDPs
+from bellief.logs.labels import Labels, name_of
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
 
@@ -52,8 +50,10 @@ class CollectionPlan:
         states_actions = np.stack(np.unravel_index(order, self.reduction.shape), axis=-1)
         return [(int(state), int(action)) for state, action in states_actions if self.time[state, action] > 0]
 
-    def to_pandas(self, top: int | None = None) -> pd.DataFrame:
+    def to_pandas(self, top: int | None = None) -> "pd.DataFrame":
         """One row per pair, the most telling first."""
+        import pandas as pd
+
         return pd.DataFrame(self.to_dict(top)["pairs"])
 
     def to_dict(self, top: int | None = None) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class CollectionPlan:
 
 
 def collect_next(
-    data: Transitions | LogStatistics,
+    data: Any,
     policy: Any = "uniform",
     discount: float = 0.99,
     *,
@@ -114,7 +114,7 @@ def collect_next(
     terminates: bool | None = None,
     seed: int = 0,
     draws: int = 400,
-    belief: str = "auto",
+    belief: str | None = None,
     support: Any = None,
 ) -> CollectionPlan:
     """Rank state-action pairs by how much `visits` more visits would reduce the variance of the policy's start value.
@@ -142,88 +142,19 @@ def collect_next(
     )  # fmt: skip
     log = problem.log
     table = read_policy(policy, log)
-    explored = sampled(problem, seed, draws).explore(table)
-    time = explored.visits.mean(0)[:, None] * table
-    seen = log.visits()
-    by_outcome = problem.prior.outcome_strength is not None
-    rows, rewards = (_reductions_by_outcome if by_outcome else _reductions)(problem, explored, visits, seen)
+    values, time = SampledMDPs(problem, seed, draws).values_and_visits(table)
+    found = slopes.moments(problem, values[:, None], time[:, None])
+    time, seen = time.mean(0)[:, None] * table, log.visits()
+    rows = table**2 * removed(problem, visits) * slopes.row_covariances(problem, found)[0, 0]
     with np.errstate(invalid="ignore"):
-        reduction = table**2 * rows + np.where(time > 0, time**2 * rewards, 0.0)
-    values = explored.values @ problem.start
-    variance = float(values.var(ddof=1)) if np.isfinite(reduction).all() and draws > 1 else None
+        rewards = (slopes.reward_variances(problem) - slopes.reward_variances(problem, visits)).reshape(seen.shape)
+        reduction = rows + np.where(time > 0, time**2 * rewards, 0.0)
+    reduction[np.isnan(reduction)] = np.inf  # the difference of two infinite variances
+    variance = float((values @ problem.start).var(ddof=1)) if np.isfinite(reduction).all() and draws > 1 else None
     return CollectionPlan(reduction, time, seen, variance, visits, len(log), log.state_labels, log.action_labels)
 
 
-def _reductions(problem: Problem, explored: Explored, visits: int, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What more visits of each pair take from the value's variance, by its row and by its reward.
-
-    For a policy that surely takes the pair; the second for one discounted visit of it.
-    """
-    reward, weight = _reward_variances(problem)
-    rows = visits / (weight + seen + visits) * _row_variances(problem, explored.values, explored.visits)
-    return rows, visits / (problem.prior.reward_strength + seen + visits) * reward
-
-
-def _reductions_by_outcome(problem: Problem, explored: Explored, visits: int, seen: np.ndarray):
-    """The same where rewards go with the outcome: a likelier outcome brings its reward and the value that follows.
-
-    Given the noise rewards are Gaussian, so what is left of a variance depends on counts only; those after more visits
-    are taken at their expectation.
-    """
-    states, counts = problem.log.states, counts_of(problem)
-    belief = outcome_rewards(problem.prior, counts)
-    following = np.zeros((states, counts.outcomes.shape[-1]))
-    following[:, :states] = problem.discount * explored.visits.T @ explored.values / len(explored.values)
-    slope = following[:, None] + explored.visits.mean(0)[:, None, None] * belief.means()
-    concentration = problem.prior.concentration(counts.outcomes.shape[-1]) + counts.outcomes
-    total = concentration.sum(-1)
-    row = concentration / total[..., None]
-    spread = (row * (slope - (row * slope).sum(-1, keepdims=True)) ** 2).sum(-1) / (total + 1)
-    later = outcome_rewards(problem.prior, counts._replace(outcomes=counts.outcomes + visits * row))
-    noise = np.full(seen.shape, np.inf)
-    np.divide(belief.rate, belief.shape - 1, out=noise, where=belief.shape > 1)
-    return visits / (total + visits) * spread, noise * (belief.width(row) - later.width(row))
-
-
-def _row_variances(problem: Problem, values: Float[np.ndarray, "N S"], visits: Float[np.ndarray, "N S"]):
-    """Variance of the start value due to each pair's row, for a policy that surely takes the pair.
-
-    The slope of the start value in the probability of an outcome is discount * visits of the state * value of the
-    outcome, averaged over draws; the end is worth zero.
-    """
-    belief = problem.sparse_belief()
-    states, actions, rows = problem.log.states, problem.log.actions, len(belief.unseen)
-    row = np.repeat(np.arange(rows), np.diff(belief.first))
-    going_on = np.flatnonzero(belief.outcome < states)
-    state, outcome = row[going_on] // actions, belief.outcome[going_on]
-    slope, unseen_sum = np.zeros(len(row)), np.zeros(states)
-    for value, visit in zip(values, visits, strict=True):
-        slope[going_on] += visit[state] * value[outcome]
-        unseen_sum += visit * value.sum()
-    slope *= problem.discount / len(values)
-    unseen_sum *= problem.discount / len(values)
-    # Over the unseen outcomes: what is left of the sums over all outcomes. Their mean square needs every slope, which
-    # only a dense table can afford; a sparse belief spreads evenly over them anyway.
-    unseen = np.maximum(belief.unseen, 1)
-    mean_unseen = (np.repeat(unseen_sum, actions) - np.bincount(row, slope, rows)) / unseen
-    square_unseen = mean_unseen**2
-    if problem.dense:
-        squares = ((problem.discount * visits.T @ values / len(values)) ** 2).sum(-1)
-        square_unseen = (np.repeat(squares, actions) - np.bincount(row, slope**2, rows)) / unseen
-    cells, elsewhere = sparse.concentrations(problem.prior, belief)
-    total = np.bincount(row, cells, rows) + elsewhere
-    chance, rest = cells / total[row], elsewhere / total
-    mean = np.bincount(row, chance * slope, rows) + rest * mean_unseen
-    square = np.bincount(row, chance * slope**2, rows) + rest * square_unseen
-    return (np.maximum(square - mean**2, 0) / (total + 1)).reshape(states, actions)
-
-
-def _reward_variances(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """Posterior variance of each pair's mean reward (infinite up to two degrees of freedom), and its row's weight."""
-    belief, prior, shape = problem.sparse_belief(), problem.prior, (problem.log.states, problem.log.actions)
-    _, strength, freedom, rate = sparse.reward_parameters(prior, *belief.rewards)
-    variance = np.full(len(rate), np.inf)
-    np.divide(rate, strength * (freedom - 1), out=variance, where=freedom > 1)
-    outcomes = np.diff(belief.first) + belief.unseen
-    weight = np.full(len(rate), prior.row_weight) if prior.sparse else prior.dirichlet * outcomes
-    return variance.reshape(shape), weight.reshape(shape)
+def removed(problem: Problem, visits: float | Float[np.ndarray, "S A"]) -> Float[np.ndarray, "S A"]:
+    """Part of the variance of each pair's row that so many more visits are expected to remove."""
+    weight = (sums(problem.rows.shape, problem.rows.first) + problem.rows.rest).reshape(problem.log.visits().shape)
+    return visits / (weight + visits)

@@ -11,11 +11,11 @@ from jaxtyping import Float
 from scipy import special, stats
 
 from bellief.beliefs.linear import Prior
-from bellief.logs.feature_log import FeatureTransitions, Units
-from bellief.logs.transitions import Transitions
-from bellief.decisions.certify import Calibration, Certificate, Tally
+from bellief.decisions.certificates import Calibration, Certificate, Tally
 from bellief.evaluation.checks import check_choice, check_numbers
 from bellief.evaluation.features import METHODS, evaluate_features
+from bellief.logs.feature_log import FeatureTransitions, Units
+from bellief.logs.transitions import Transitions
 
 # States of made-up problems are measured in units of one, and quadratic features refer to this box.
 EDGE = 3.0

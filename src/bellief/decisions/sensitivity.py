@@ -5,15 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from bellief.beliefs import tabular
 from bellief.errors import UserError
-from bellief.logs.tally import LogStatistics
-from bellief.logs.transitions import Transitions
-from bellief.evaluation.evaluate import evaluate
-from bellief.offline.models import sampled
-from bellief.evaluation.policy_forms import read_policy
 from bellief.evaluation.logged_prior import ROW_WEIGHT, logged_prior
+from bellief.evaluation.policy_forms import read_policy
+from bellief.evaluation.policy_value import evaluate
 from bellief.evaluation.problem import prepare
+from bellief.evaluation.sampled import SampledMDPs
+from bellief.priors import PRIORS, Prior
 
 ROW_WEIGHTS = (0.03, ROW_WEIGHT, 0.3, 1.0)
 REWARD_SCALES = (1 / 3, 3.0)
@@ -22,7 +20,7 @@ SURE = 0.95
 PROBLEM = ("reward_scale", "horizon", "start", "terminates", "belief", "support")
 
 
-def default_grid(data: Transitions | LogStatistics) -> dict[str, tabular.Prior]:
+def default_grid(data: Any) -> dict[str, Prior]:
     """The default prior, lighter and heavier rows, narrower and wider rewards, and the two named priors."""
     base = logged_prior(data)
     grid = {"logged": base}
@@ -33,7 +31,7 @@ def default_grid(data: Transitions | LogStatistics) -> dict[str, tabular.Prior]:
         # A prior this much wider has that much less strength; the noise stays what the log shows.
         wider = dataclasses.replace(base, reward_strength=base.reward_strength / scale**2)
         grid[f"unseen rewards spread {scale:.2g} times"] = wider
-    return grid | tabular.PRIORS
+    return grid | PRIORS
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -94,13 +92,13 @@ class Sensitivity:
 
 
 def prior_sensitivity(
-    data: Transitions | LogStatistics,
+    data: Any,
     policy: Any = "uniform",
     discount: float = 0.99,
     *,
     threshold: float | None = None,
     against: Any = None,
-    priors: dict[str, "str | tabular.Prior"] | None = None,
+    priors: dict[str, str | Prior] | None = None,
     level: float = 0.9,
     **options: Any,
 ) -> Sensitivity:
@@ -152,5 +150,5 @@ def _gaps(data: Any, policy: Any, other: Any, discount: float, prior: Any, optio
     draws, seed = options.get("draws", 1000), options.get("seed", 0)
     problem = prepare(data, discount, prior=prior, draws=draws, **shared)
     both = np.stack([read_policy(one, problem.log) for one in (policy, other)])
-    values = sampled(problem, seed, draws).values(both) @ problem.start
+    values = SampledMDPs(problem, seed, draws).values(both) @ problem.start
     return values[:, 0] - values[:, 1]

@@ -4,18 +4,24 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bellief.evaluation.evaluate import evaluate
     from bellief.evaluation.features import FeatureSettings, evaluate_features
+    from bellief.evaluation.policy_value import evaluate
     from bellief.evaluation.posterior import ValuePosterior
 
+# Imported when first used: a command needs a few of them.
 _HOMES = {
     "FeatureSettings": "features",
     "ValuePosterior": "posterior",
-    "evaluate": "evaluate",
+    "evaluate": "policy_value",
     "evaluate_features": "features",
 }
 
-__all__ = ["FeatureSettings", "ValuePosterior", "evaluate", "evaluate_features"]
+__all__ = [
+    "FeatureSettings",
+    "ValuePosterior",
+    "evaluate",
+    "evaluate_features",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -72,7 +72,8 @@ class Batch(NamedTuple):
         number, states = self.reward.shape
         draw, state, following, chance = self.entries
         table = np.bincount((draw * states + state) * states + following, chance, number * states * states)
-        table = table.reshape(number, states, states)
+        # Without entries NumPy counts in whole numbers.
+        table = table.reshape(number, states, states).astype(np.float64, copy=False)
         table[:, self.cells.state, self.cells.following] += self.cells.chance
         return table
 
@@ -135,7 +136,7 @@ def _finite(batch: Batch, discount: float, horizon: int) -> Float[np.ndarray, "n
 
 def _solve(batch: Batch, discount: float, constant, guide: Guide | None, transposed: bool) -> Float[np.ndarray, "n S"]:
     """x = constant + discount * P x for every chain P of the batch, or with P transposed."""
-    number, states = batch.reward.shape
+    states = batch.reward.shape[1]
     if is_dense(states):
         system = np.eye(states) - discount * batch.table()
         system = np.swapaxes(system, -1, -2) if transposed else system

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from bellief.logs.labels import Labels, name_of
 from bellief.evaluation.problem import Problem
+from bellief.logs.labels import Labels, name_of
 
 # A longer finite horizon is treated as endless when discounted visits are counted for a message.
 LONGEST_COUNTED = 10_000

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from bellief.errors import UserError
-from bellief.files import read_archive, write_whole
 from bellief.evaluation.posterior import ValuePosterior
+from bellief.files import read_archive, write_whole
 
 FORMAT = 1
 ARRAYS = ("samples", "start", "sd_exists")

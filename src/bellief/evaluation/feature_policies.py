@@ -1,7 +1,7 @@
 """Policies where states are vectors: a function, a table of weights, or a name.
 
 >>> import jax.numpy as jnp
->>> from bellief.offline import feature_policies
+>>> from bellief.evaluation import feature_policies
 >>> weights = jnp.array([[0.0, 1.0], [0.0, -1.0]])  # a constant and one feature for each of two actions
 >>> feature_policies.greedy(weights, jnp.array([0.5])).tolist()
 [1.0, 0.0]
@@ -25,10 +25,10 @@ from jaxtyping import Array, Float
 from scipy import optimize, special
 
 from bellief.errors import UserError
+from bellief.evaluation.policy_forms import ALWAYS
 from bellief.logs.feature_log import FeatureTransitions
 from bellief.logs.labels import find, name_of
 from bellief.logs.tables import check_columns, read_table, shown, to_numbers
-from bellief.evaluation.policy_forms import ALWAYS
 
 GREEDY = "greedy:"
 # Stands for the logarithm of zero.

@@ -21,10 +21,26 @@ from bellief.evaluation.rows import Rows
 TABLE_STATES = 3_000
 
 
+# Up to so many entries rows are listed as a table, which spares the import of SciPy.
+SMALL = 100_000
+
+
+def _matrix(held: Rows, chance: Float[np.ndarray, "C"]) -> Any:
+    """Probabilities of the cells as a matrix over rows and outcomes."""
+    size = (len(held.row), held.outcomes)
+    if size[0] * size[1] <= SMALL:
+        table = np.zeros(size)
+        table[held.row_of_cell(), held.outcome] = chance
+        return table
+    from scipy import sparse
+
+    return sparse.csr_matrix((chance, held.outcome, held.first), size)
+
+
 class MeanMDP(NamedTuple):
     """Row r leads to outcome o with probability `listed[r, o] + spread[r]`; outcomes beyond the states are ends."""
 
-    listed: Any  # a SciPy matrix [R, O] in compressed rows
+    listed: Any  # [R, O], a SciPy matrix in compressed rows unless it is small
     spread: Float[np.ndarray, "R"]
     reward: Float[np.ndarray, "R"]
     states: int
@@ -32,11 +48,8 @@ class MeanMDP(NamedTuple):
     @classmethod
     def of(cls, held: Rows, belief: rewards.Rewards, states: int) -> "MeanMDP":
         """The mean of the belief about all rows."""
-        from scipy import sparse
-
         chance, rest = rows.mean(held)
-        size = (len(held.row), held.outcomes)
-        listed: Any = sparse.csr_matrix((chance, held.outcome, held.first), size)
+        listed = _matrix(held, chance)
         reward = belief.location
         if belief.outcomes is not None:
             # An even share of the spread mass lies on every outcome, the seen ones included.
@@ -53,9 +66,14 @@ class MeanMDP(NamedTuple):
         return self.listed @ padded + self.spread * values.sum()
 
     def _chain(self, policy: Float[np.ndarray, "S A"]) -> "_Chain":
+        states, actions = policy.shape
+        if isinstance(self.listed, np.ndarray):
+            weights = np.zeros((states, states, actions))
+            weights[np.arange(states), np.arange(states)] = policy
+            weights = weights.reshape(states, -1)
+            return _Chain((weights @ self.listed)[:, :states], weights @ self.spread, weights @ self.reward)
         from scipy import sparse
 
-        states, actions = policy.shape
         state, action = np.nonzero(policy)
         weights = sparse.csr_matrix(
             (policy[state, action], (state, state * actions + action)), (states, states * actions)
@@ -125,7 +143,8 @@ class _Chain(NamedTuple):
     reward: Float[np.ndarray, "S"]
 
     def table(self) -> Float[np.ndarray, "S S"]:
-        return self.listed.toarray() + self.spread[:, None]
+        listed = self.listed if isinstance(self.listed, np.ndarray) else self.listed.toarray()
+        return listed + self.spread[:, None]
 
     def forward(self, values: Float[np.ndarray, "S"]) -> Float[np.ndarray, "S"]:
         return self.listed @ values + self.spread * values.sum()

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from bellief.beliefs import tabular
-from bellief.induction import stationary
-from bellief.mdp import bellman
 from bellief.evaluation.checks import check_memory
 from bellief.evaluation.dense_belief import SAMPLER, STEP_STREAM, draw_mdps
+from bellief.induction import stationary
+from bellief.mdp import bellman
 
 LINKED = ("method2", "method3")
 

@@ -158,9 +158,7 @@ def _marsaglia_tsang(
         def fresh(number: int, column: Any = column, row: Any = row) -> Float[np.ndarray, "r"]:
             return _unit(_mix(derived(base[column], number) + steps[row]))
 
-        cube, accepted = _attempt(
-            centre[column], width[column], *(fresh(3 * attempt + 2 + part) for part in range(3))
-        )
+        cube, accepted = _attempt(centre[column], width[column], *(fresh(3 * attempt + 2 + part) for part in range(3)))
         numbers.flat[again[accepted]] = centre[column[accepted]] * cube[accepted]
         again = again[~accepted]
     return numbers

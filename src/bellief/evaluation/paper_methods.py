@@ -117,6 +117,7 @@ class DenseProblem(Question):
         steps = self.steps(None) if self.discount == 1 else 1 / (1 - self.discount)
         return span * (steps if self.horizon is None else min(steps, self.horizon))
 
+
 @functools.partial(jax.jit, static_argnames=("mdps", "steps", "final", *SAMPLER))
 def _joint(key, policy, *, mdps, steps, final, belief, discount, prior, support):
     return induction.by_joint(draw_mdps(key, mdps, belief, discount, prior, support), policy, steps, final)

@@ -3,16 +3,17 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Float
 
 from bellief.errors import UserError
-from bellief.logs.labels import find, label_text, name_of
-from bellief.logs.tables import read_table, shown, to_numbers
+from bellief.logs.labels import find, label_text, name_of, shown
 from bellief.policies import COLUMNS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ALWAYS = "always:"
 
@@ -72,6 +73,8 @@ def _from_file(path: Path, data: Any) -> Float[np.ndarray, "S A"]:
         raise UserError(
             f"There is no policy '{path}': give uniform, behaviour, always:ACTION, or the path of a CSV file."
         )
+    from bellief.logs.tables import read_table, to_numbers
+
     frame = read_table(path, COLUMNS)
     if len(frame) == 0:
         raise UserError(f"{path}: there are no rows; give one for each state and action that the policy may take.")
@@ -84,9 +87,10 @@ def _from_file(path: Path, data: Any) -> Float[np.ndarray, "S A"]:
         row = int(np.flatnonzero(bad)[0])
         cell = shown(frame["probability"].iloc[row])
         raise UserError(f"{path}: row {row + 1} has probability '{cell}'; it must lie between 0 and 1.")
-    repeated = pd.Series(state * data.actions + action).duplicated().to_numpy()
-    if repeated.any():
-        row = int(np.flatnonzero(repeated)[0])
+    pair = state * data.actions + action
+    once = np.unique(pair, return_index=True)[1]
+    if len(once) < len(pair):
+        row = int(np.setdiff1d(np.arange(len(pair)), once)[0])
         names = name_of(state[row], data.state_labels), name_of(action[row], data.action_labels)
         raise UserError(f"{path}: row {row + 1} repeats state {names[0]}, action {names[1]}; keep one of them.")
     policy = np.zeros((data.states, data.actions))
@@ -96,7 +100,9 @@ def _from_file(path: Path, data: Any) -> Float[np.ndarray, "S A"]:
     return policy
 
 
-def _indices(frame: pd.DataFrame, column: str, size: int, labels, path: Path) -> np.ndarray:
+def _indices(frame: "pd.DataFrame", column: str, size: int, labels, path: Path) -> np.ndarray:
+    from bellief.logs.tables import to_numbers
+
     if labels is None:
         values = to_numbers(frame[column])
         with np.errstate(invalid="ignore"):

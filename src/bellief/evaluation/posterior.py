@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from bellief.errors import UserError
-from bellief.logs.labels import find
 from bellief.evaluation.diagnostics import explain
+from bellief.logs.labels import find
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,7 +16,7 @@ from bellief.evaluation.logged_prior import read_prior
 from bellief.evaluation.mean_mdp import MeanMDP
 from bellief.evaluation.support import read_support
 from bellief.logs import as_tally, labels
-from bellief.logs.tables import shown
+from bellief.logs.labels import shown
 from bellief.logs.tally import Tally
 from bellief.priors import Prior
 

@@ -39,7 +39,7 @@ LOOKUP_SIZE = 20_000_000
 class Rows(NamedTuple):
     """The belief about some rows. `row` are their numbers, state * actions + action.
 
-    Row r has the cells first[r] to first[r + 1]: outcomes, ascending, and the gamma shapes that they have by themselves.
+    Row r has the cells first[r] to first[r + 1]: their outcomes, ascending, and the gamma shapes of these.
     `rest[r]` is the prior weight that is spread evenly over all `outcomes`, the seen ones included.
     """
 

@@ -61,7 +61,7 @@ class Worlds(NamedTuple):
                 drawn.atom_outcome[inside],
                 drawn.atom_share[inside] * weight[atom_row],
             ),
-            _by_state(self.reward * weight, state, states),
+            by_state(self.reward * weight, state, states),
         )
 
     def expected(self, values: Float[np.ndarray, "n S"]) -> Float[np.ndarray, "n R"]:
@@ -80,9 +80,7 @@ class SampledMDPs:
         self.problem, self.seed, self.count = problem, seed, count
         self.states, self.actions = problem.log.states, problem.log.actions
 
-    def values(
-        self, policies: Float[np.ndarray, "P S A"], horizon: int | None = None
-    ) -> Float[np.ndarray, "N P S"]:
+    def values(self, policies: Float[np.ndarray, "P S A"], horizon: int | None = None) -> Float[np.ndarray, "N P S"]:
         """What each policy is worth in each MDP; rows that no policy uses are not drawn.
 
         `horizon` is that of the problem unless another one is given.
@@ -90,7 +88,7 @@ class SampledMDPs:
         horizon = self.problem.horizon if horizon is None else horizon
         part = self.problem.part((policies > 0).any(0).ravel())
         weights = [policy.ravel()[part.held.row] for policy in policies]
-        guides = [None if horizon is not None else self._guide(policy) for policy in policies]
+        guides = [None if horizon is not None else self.guide(policy) for policy in policies]
         found = np.empty((self.count, len(policies), self.states))
 
         def fill(draws: slice, worlds: Worlds) -> None:
@@ -101,14 +99,29 @@ class SampledMDPs:
         self._each(part, fill)
         return found
 
+    def values_and_visits(
+        self, policy: Float[np.ndarray, "S A"]
+    ) -> tuple[Float[np.ndarray, "N S"], Float[np.ndarray, "N S"]]:
+        """Values of one policy and discounted visits of states in each MDP; for an infinite horizon."""
+        part = self.problem.part(policy.ravel() > 0)
+        values, visits = np.empty((self.count, self.states)), np.empty((self.count, self.states))
+        weight, guide, back = policy.ravel()[part.held.row], *self._guides(policy)
+
+        def fill(draws: slice, worlds: Worlds) -> None:
+            batch = worlds.chain(weight, self.states)
+            values[draws] = chains.values(batch, self.problem.discount, None, guide)
+            visits[draws] = chains.visits(batch, self.problem.discount, self.problem.start, back)
+
+        self._each(part, fill)
+        return values, visits
+
     def explore(self, policy: Float[np.ndarray, "S A"]) -> Explored:
-        """Values, visits and action values of one policy; for an endless horizon."""
+        """Values, visits and action values of one policy; for an infinite horizon."""
         part = self.problem.part(np.ones(self.states * self.actions, bool))
         shapes = (self.states,), (self.states,), (self.states, self.actions)
         found = Explored(*(np.empty((self.count, *shape)) for shape in shapes))
-        weight, discount, guide = policy.ravel(), self.problem.discount, self._guide(policy)
-        start = self.problem.start
-        back = None if guide is None or guide.inverse is None else guide._replace(solution=guide.inverse.T @ start)
+        weight, discount, start = policy.ravel(), self.problem.discount, self.problem.start
+        guide, back = self._guides(policy)
 
         def fill(draws: slice, worlds: Worlds) -> None:
             batch = worlds.chain(weight, self.states)
@@ -160,13 +173,23 @@ class SampledMDPs:
         """What a policy is worth in the mean MDP."""
         return self.problem.mean_mdp().values(policy, self.problem.discount, self.problem.horizon)
 
-    def _guide(self, policy: Float[np.ndarray, "S A"]) -> chains.Guide | None:
+    def _guides(self, policy: Float[np.ndarray, "S A"]) -> tuple[chains.Guide | None, chains.Guide | None]:
+        """Help for values, and for visits."""
+        guide = self.guide(policy)
+        if guide is None:
+            return None, None
+        problem = self.problem
+        visits = problem.mean_mdp().visits(policy, problem.discount, problem.start, None)
+        return guide, chains.Guide(visits, guide.inverse)
+
+    def guide(self, policy: Float[np.ndarray, "S A"], discount: float | None = None) -> chains.Guide | None:
+        """What helps to solve the policy's chains, where help is needed."""
         if chains.is_dense(self.states):
             return None
-        return self.problem.mean_mdp().guide(policy, self.problem.discount)
+        return self.problem.mean_mdp().guide(policy, self.problem.discount if discount is None else discount)
 
 
-def _by_state(values: Float[np.ndarray, "n R"], state: Int[np.ndarray, "R"], states: int) -> Float[np.ndarray, "n S"]:
+def by_state(values: Float[np.ndarray, "n R"], state: Int[np.ndarray, "R"], states: int) -> Float[np.ndarray, "n S"]:
     """Sums over the rows of each state; rows are sorted by state."""
     return rows.sums(values, np.searchsorted(state, np.arange(states + 1)))
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from bellief.errors import UserError
 from bellief.logs import labels
-from bellief.logs.tables import read_table, shown
+from bellief.logs.labels import shown
 from bellief.logs.tally import Tally
 
 if TYPE_CHECKING:
@@ -22,12 +22,16 @@ def read_support(support: Any, log: Tally, terminates: bool) -> tuple[np.ndarray
     import pandas as pd
     from scipy import sparse
 
+    from bellief.logs.tables import read_table
+
     if sparse.issparse(support):
         if support.shape != (log.states, log.states):
             raise UserError(f"The support must have the shape {(log.states, log.states)}, not {support.shape}.")
         state, following = support.nonzero()
         action = None
     else:
+        if not isinstance(support, str | os.PathLike | pd.DataFrame):
+            raise UserError("The support must be a table, the path of a CSV file, or a SciPy matrix.")
         source = f"{support}: " if isinstance(support, str | os.PathLike) else "The support: "
         frame = support if isinstance(support, pd.DataFrame) else read_table(support, ("state", "next_state"))
         state = _find_all(frame, "state", "state", log.states, log.state_labels, source)
@@ -46,7 +50,9 @@ def read_support(support: Any, log: Tally, terminates: bool) -> tuple[np.ndarray
     return row, following
 
 
-def _find_all(frame: "pd.DataFrame", column: str, kind: str, size: int, names: labels.Labels, source: str) -> np.ndarray:
+def _find_all(
+    frame: "pd.DataFrame", column: str, kind: str, size: int, names: labels.Labels, source: str
+) -> np.ndarray:
     cells = list(frame[column])
     known = None if names is None else {name: number for number, name in enumerate(names)}
     found = np.zeros(len(cells), dtype=np.int64)

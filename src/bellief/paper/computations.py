@@ -57,7 +57,7 @@ def data_set(reading: str, steps: int, number: int, seed: int = SEED) -> Any:
 
 def value_samples(data: Any, reading: str, seed: int, **options: Any) -> np.ndarray:
     """Draws of the value function under the paper's prior."""
-    from bellief.evaluation.evaluate import evaluate
+    from bellief.evaluation.policy_value import evaluate
 
     policy = np.tile(READINGS[reading], (5, 1))
     return np.asarray(evaluate(data, policy, DISCOUNT, prior="paper", seed=seed, **options).samples)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from bellief.experiments.results import RunResult, summarise
 from bellief.evaluation.posterior import ValuePosterior
+from bellief.experiments.results import RunResult, summarise
 from bellief.plots import style
 from bellief.plots.curves import plot_curve
 from bellief.plots.posterior import Comparison, comparison_figure

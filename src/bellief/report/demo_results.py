@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from bellief.experiments.results import RunResult, summarise
 from bellief.evaluation.posterior import ValuePosterior
+from bellief.experiments.results import RunResult, summarise
 
 # Wasserstein distances to the true distribution as the paper prints them, by steps: inferential induction, mean MDP.
 PAPER_WASSERSTEIN = {10: (22.80, 30.69), 100: (16.41, 17.90), 1000: (4.18, 4.27)}

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bellief.files import write_whole
 from bellief.decisions.collect import CollectionPlan
-from bellief.decisions.compare import PolicyComparison
-from bellief.decisions.improve import Improvement
+from bellief.decisions.improvement import Improvement
+from bellief.decisions.policy_comparison import PolicyComparison
 from bellief.evaluation.posterior import ValuePosterior
+from bellief.files import write_whole
 from bellief.plots.decisions import plot_collection, plot_forecasts, plot_policies
 from bellief.plots.posterior import plot_posterior
 from bellief.report.build import Page, Picture, Section, Table, embed, render

@@ -6,11 +6,12 @@ import pytest
 
 from bellief.beliefs import outcomes
 from bellief.errors import UserError
-from bellief.offline import Transitions, evaluate
+from bellief.evaluation import evaluate
+from bellief.evaluation.dense_belief import belief_from
 from bellief.evaluation.logged_prior import logged_prior, read_prior, reward_scales, widening
 from bellief.evaluation.problem import prepare
-from bellief.evaluation.dense_belief import belief_from
-from bellief.offline.worlds import counts_of, draw
+from bellief.evaluation.sampled import SampledMDPs
+from bellief.logs import Transitions
 
 
 def table(seed=0, outcomes=1.0, noise=0.5, steps=4000):
@@ -81,16 +82,18 @@ def test_names(data):
 
 
 def test_numpy_draws_have_the_law_of_the_belief(check, log):
-    """`worlds.draw`, which decisions use, against `outcomes.sample`, which evaluation uses."""
+    """`SampledMDPs` against `beliefs.outcomes.sample`."""
     problem = prepare(Transitions.from_arrays(**log), 0.9)
     with jax.enable_x64(True):
         belief = belief_from(problem.log, problem.prior, problem.terminates)
         concentration = problem.prior.concentration(belief.counts.shape[-1])
         keys = jax.random.split(jax.random.key(0), 4000)
         mdps = jax.jit(jax.vmap(lambda key: outcomes.sample(key, concentration, belief, 0.9)))(keys)
-    worlds = draw(np.random.default_rng(1), problem.prior, counts_of(problem), 4000)
+    reward, first = np.empty((2, 4000, 3, 2))
+    for draws, worlds in SampledMDPs(problem, 1, 4000).batches(np.ones(6, bool)):
+        reward[draws] = worlds.reward.reshape(-1, 3, 2)
+        first[draws] = worlds.expected(np.eye(3)[[0]].repeat(len(worlds.reward), 0)).reshape(-1, 3, 2)
     for pair in ((0, 0), (2, 1)):
-        for ours, theirs in ((worlds.reward, mdps.reward), (worlds.reward_sd, mdps.reward_sd)):
-            check.same_laws(ours[:, *pair], np.asarray(theirs)[:, *pair])
-        joint = worlds.reward[:, *pair] + worlds.rows[:, *pair, 0]
+        check.same_laws(reward[:, *pair], np.asarray(mdps.reward)[:, *pair])
+        joint = reward[:, *pair] + first[:, *pair]
         check.same_laws(joint, np.asarray(mdps.reward[:, *pair] + mdps.transition[:, *pair, 0]))

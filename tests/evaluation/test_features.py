@@ -8,15 +8,17 @@ import pytest
 from scipy import stats
 
 from bellief.beliefs import linear
-from bellief.errors import UserError
-from bellief.features import parse
-from bellief.logs.feature_log import units_of
-from bellief.offline import FeatureSettings, FeatureTransitions, LogStatistics, Transitions, compare, evaluate
-from bellief.evaluation.feature_belief import learn
+from bellief.decisions import compare
 from bellief.decisions.feature_calibration import calibrate, certify_features
+from bellief.errors import UserError
+from bellief.evaluation import FeatureSettings, evaluate
+from bellief.evaluation.feature_belief import learn
 from bellief.evaluation.feature_policies import read_feature_policy
 from bellief.evaluation.feature_priors import scales_of
 from bellief.evaluation.features import evaluate_features
+from bellief.features import parse
+from bellief.logs import FeatureTransitions, LogStatistics, Transitions
+from bellief.logs.feature_log import units_of
 
 ACTIONS = np.array([[[0.9, 0.1], [0.0, 0.9]], [[0.8, -0.1], [0.1, 0.95]]])
 PUSH = np.array([[0.1, 0.0], [-0.1, 0.05]])

@@ -7,9 +7,9 @@ import pytest
 
 from bellief.beliefs.tabular import Prior
 from bellief.errors import UserError
-from bellief.offline import Transitions
-from bellief.offline import evaluate as evaluate_policy
-from offline.conftest import DRAWS, STATES
+from bellief.evaluation import evaluate as evaluate_policy
+from bellief.logs import Transitions
+from evaluation.conftest import DRAWS, STATES
 
 # The NumPy posterior of these tests has the paper's prior.
 evaluate = functools.partial(evaluate_policy, prior="paper")
@@ -193,7 +193,7 @@ def test_mistakes(data, options, fragment):
 
 
 def test_tables_beyond_memory_are_refused(monkeypatch, data):
-    monkeypatch.setattr("bellief.evaluation.checks._physical_memory", lambda: 1000)
-    evaluate(data, method="mean-mdp")
+    monkeypatch.setattr("bellief.evaluation.checks._physical_memory", lambda: 12_000)
+    evaluate(data, method="mean-mdp", draws=1)
     with pytest.raises(UserError, match="3 states and 2 actions need about"):
         evaluate(data, final="pooled", draws=100)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from bellief.errors import UserError
-from bellief.offline import Transitions
 from bellief.evaluation.policy_forms import read_policy
+from bellief.logs import Transitions
 from bellief.policies import save_policy
 
 DATA = Transitions.from_arrays([0, 0, 1], [0, 1, 1], [0.0] * 3, [1, 0, 0], states=3)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from bellief.offline import Transitions
+from bellief.logs import Transitions
 
 STATES, ACTIONS, STEPS = 3, 2, 80
 DRAWS = 4000  # the same everywhere, so that one compilation serves many tests

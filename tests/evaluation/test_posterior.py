@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from bellief.errors import UserError
-from bellief.offline import ValuePosterior
+from bellief.evaluation import ValuePosterior
 
 
 def posterior(samples, **changes):

@@ -6,25 +6,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Float
 
+from bellief.decisions import preposterior
+from bellief.decisions.preposterior import Forecast
 from bellief.errors import UserError
-from bellief.logs.tally import LogStatistics
-from bellief.logs.transitions import Transitions
-from bellief.offline import preposterior
 from bellief.evaluation.checks import check_numbers
 from bellief.evaluation.diagnostics import coverage, coverage_warnings
-from bellief.offline.models import sampled
 from bellief.evaluation.policy_forms import read_policy
 from bellief.evaluation.posterior import summarise_values
-from bellief.decisions.preposterior import Forecast
 from bellief.evaluation.problem import Problem, prepare
+from bellief.evaluation.sampled import SampledMDPs
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
-SIMULATIONS = 100
 INNER_DRAWS = 200
 
 
@@ -32,7 +29,7 @@ INNER_DRAWS = 200
 class PolicyComparison:
     """Start values of several policies in the same sampled MDPs, `samples[n, p]`, and what follows from them.
 
-    `forecasts` are the chances of choosing the best policy after more transitions (see `offline.preposterior`), and
+    `forecasts` are the chances of choosing the best policy after more transitions (see `decisions.preposterior`), and
     `more_needed` is how many it takes to reach `target`: 0 where the data are sure already, None where no simulated
     amount was enough or none was simulated.
 
@@ -106,9 +103,11 @@ class PolicyComparison:
             "notes": list(self.notes),
         }
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> "pd.DataFrame":
         """One row per policy."""
         rows = [{k: v for k, v in row.items() if k != "difference_to_best"} for row in self.to_dict()["policies"]]
+        import pandas as pd
+
         return pd.DataFrame(rows).set_index("policy")
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
@@ -133,7 +132,7 @@ class PolicyComparison:
 
 
 def compare(
-    data: Transitions | LogStatistics,
+    data: Any,
     policies: Mapping[str, Any] | Sequence[Any],
     discount: float = 0.99,
     *,
@@ -148,7 +147,7 @@ def compare(
     target: float = 0.95,
     simulations: int | None = None,
     collector: Any = "behaviour",
-    belief: str = "auto",
+    belief: str | None = None,
     support: Any = None,
 ) -> PolicyComparison:
     """Compare policies in the same draws of the posterior, so that what they share cancels.
@@ -157,7 +156,8 @@ def compare(
 
     - `policies`: two or more, in any form that `evaluate` takes: a dictionary by name, or a list.
     - `target`: how sure is sure enough.
-    - `simulations`: worlds in the simulation of further data; 0 leaves it out. By default 100 up to 150 states.
+    - `simulations`: how the effect of further data is forecast: by default from normal approximations, which takes no
+      time; with a number, by simulating as many worlds and their data; 0 leaves it out.
     - `collector`: the policy that would collect the further data, by default the one that collected the log.
 
     >>> import bellief
@@ -178,7 +178,7 @@ def compare(
     log = problem.log
     given = named_policies(policies)
     tables = np.stack([read_policy(policy, log) for policy in given.values()])
-    samples = sampled(problem, seed, draws).values(tables) @ problem.start
+    samples = SampledMDPs(problem, seed, draws).values(tables) @ problem.start
     result = comparison_of(problem, tuple(given), tables, samples, target, level)
     return _with_forecasts(result, problem, tables, read_policy(collector, log), simulations, seed)
 
@@ -205,16 +205,12 @@ def _with_forecasts(result: PolicyComparison, problem, tables, collector, simula
     if chance >= result.target:
         note = f"The data are {chance:.1%} sure of the best policy already: no more are needed for {result.target:.0%}."
         return dataclasses.replace(result, more_needed=0, notes=(note,))
-    if simulations is None:
-        simulations = SIMULATIONS if problem.dense and problem.log.states <= preposterior.MOST_STATES else 0
-        if simulations == 0:
-            note = "How many more transitions are needed was not simulated for so many states: ask for simulations."
-            return dataclasses.replace(result, notes=(note,))
     if simulations == 0:
         return result
-    if not problem.dense:
-        raise UserError("Further data can be simulated with the dense belief only: leave simulations at 0.")
-    found = preposterior.forecasts(problem, tables, collector, result.target, simulations, INNER_DRAWS, seed)
+    if simulations is None:
+        found = preposterior.expected(problem, tables, result.samples, collector, result.target, seed)
+    else:
+        found = preposterior.simulated(problem, tables, collector, result.target, simulations, INNER_DRAWS, seed)
     more = preposterior.needed(found, result.target)
     last = found[-1]
     note = (

@@ -6,14 +6,16 @@ import itertools
 import numpy as np
 import pytest
 
-from bellief.beliefs.tabular import Prior
+from bellief.decisions import collect_next, compare, improve
+from bellief.decisions.improvement import measure, weights
+from bellief.decisions.preposterior import Forecast, World, average_time, combine, draw_worlds, further_data, needed
 from bellief.errors import UserError
-from bellief.offline import Transitions, collect_next, compare, evaluate, improve
-from bellief.decisions.improve import measure, weights
-from bellief.decisions.preposterior import Forecast, average_time, further_data, needed
+from bellief.evaluation import evaluate
 from bellief.evaluation.problem import prepare
-from bellief.offline.worlds import World, combine, counts_of, draw
-from offline.conftest import ACTIONS, DRAWS, STATES, random_log
+from bellief.evaluation.sampled import SampledMDPs
+from bellief.logs import Transitions
+from bellief.priors import Prior
+from evaluation.conftest import ACTIONS, DRAWS, STATES, random_log
 
 POLICIES = {"first": [0, 0, 0], "second": [1, 1, 1], "mixed": [0, 1, 0]}
 
@@ -26,11 +28,10 @@ def little():
     return Transitions.from_arrays(**{name: column[:30] for name, column in random_log(5).items()})
 
 
-@pytest.mark.parametrize("belief", ["dense", "sparse"])
-def test_policies_are_compared_in_the_same_worlds(check, data, log, numpy_posterior, belief, request):
+def test_policies_are_compared_in_the_same_worlds(check, data, log, numpy_posterior, request):
     seed = request.config.getoption("--statistics-seed")
-    count = DRAWS if belief == "dense" else 400
-    result = compare(data, POLICIES, 0.9, draws=count, simulations=0, prior="paper", belief=belief, seed=seed)
+    count = DRAWS
+    result = compare(data, POLICIES, 0.9, draws=count, simulations=0, prior="paper", seed=seed)
     one_hot = [np.eye(ACTIONS)[actions] for actions in POLICIES.values()]
     # One seed for all policies gives NumPy's oracle the same worlds for all of them, too.
     values = np.stack([numpy_posterior.draw_values(log, policy, 0.9, seed=seed) for policy in one_hot], axis=1)
@@ -71,19 +72,22 @@ def test_more_data_settle_the_choice():
     assert compare(arms, ["always:0", "always:1"], 0.5, simulations=0).more_needed is None
 
 
-def test_forecasts_agree_with_the_normal_theory(monkeypatch):
+@pytest.mark.parametrize("simulations", [None, 400])
+def test_forecasts_agree_with_the_normal_theory(monkeypatch, simulations):
     """With known noise the difference of two means has a normal posterior, and the chance has a closed form."""
     from scipy import integrate, stats
 
-    from bellief.offline import preposterior
+    from bellief.decisions import preposterior
 
     pulls, more = 8, 24
     action = np.arange(pulls) % 2
     reward = np.array([0.0, 0.3] * (pulls // 2))
     arms = Transitions.from_arrays(np.zeros(pulls, int), action, reward, np.zeros(pulls, int))
     known = Prior(reward_strength=1e-9, reward_shape=1e6, reward_rate=1e6)
-    monkeypatch.setattr(preposterior, "_sizes", lambda transitions: [more])
-    result = compare(arms, ["always:0", "always:1"], 0.5, prior=known, simulations=400, target=0.94, seed=2)
+    monkeypatch.setattr(preposterior, "sizes", lambda transitions: [more])
+    result = compare(
+        arms, ["always:0", "always:1"], 0.5, prior=known, simulations=simulations, target=0.94, seed=2, draws=4000
+    )
     before, after = (np.sqrt(2 / (size / 2)) for size in (pulls, pulls + more))
     moved = np.sqrt(before**2 - after**2)
 
@@ -108,9 +112,9 @@ def test_time_of_the_collecting_policy():
     """Against a loop over steps, with ends that lead back to the start."""
     log = random_log(4, ends=0.2)
     problem = prepare(Transitions.from_arrays(**log), 0.9)
-    world = draw(np.random.default_rng(0), problem.prior, counts_of(problem), 1)
+    (world,) = draw_worlds(problem, 0, 1)
     policy = np.full((STATES, ACTIONS), 0.5)
-    chain = np.einsum("sa,sat->st", policy, world.rows[0][..., :STATES])
+    chain = np.einsum("sa,sat->st", policy, world.rows[..., :STATES])
     ends = 1 - chain.sum(-1)
     going_on = problem.log.transitions - problem.log.ends
     broken = (problem.log.episodes - 1 - problem.log.ends) / going_on
@@ -120,67 +124,52 @@ def test_time_of_the_collecting_policy():
     mass, total = problem.start, np.zeros(STATES)
     for _ in range(64):
         total, mass = total + mass, mass @ chain
-    np.testing.assert_allclose(average_time(world.rows[0], policy, problem, 64), total / 64, rtol=1e-9)
+    np.testing.assert_allclose(average_time(world.rows, policy, problem, 64), total / 64, rtol=1e-9)
 
 
 @pytest.mark.parametrize("prior", ["paper", "logged"])
 def test_further_data_are_as_many_as_asked_for_and_like_the_world(check, prior):
     problem = prepare(Transitions.from_arrays(**random_log(4, ends=0.2)), 0.9, prior=prior)
-    worlds = draw(np.random.default_rng(0), problem.prior, counts_of(problem), 1, whole=True)
-    world = World(*(None if field is None else field[0] for field in worlds))
+    (world,) = draw_worlds(problem, 0, 1)
     policy = np.array([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]])
     many = further_data(np.random.default_rng(1), world, 1_000_000, problem, policy)
-    assert many.visits.sum() == pytest.approx(1_000_000, abs=STATES * ACTIONS)
-    np.testing.assert_array_equal(many.outcomes.sum(-1), many.visits)
-    np.testing.assert_allclose(many.visits / many.visits.sum(-1, keepdims=True), policy, atol=1e-4)
+    visits = many.visits()
+    assert visits.sum() == pytest.approx(1_000_000, abs=STATES * ACTIONS)
+    np.testing.assert_allclose(visits / visits.sum(-1, keepdims=True), policy, atol=1e-4)
+    outcomes = np.zeros(world.rows.shape, int)
+    outcomes[many.cell_state, many.cell_action, many.cell_outcome] = many.cell_count
     for state, action in np.ndindex(STATES, ACTIONS):
-        check.frequencies(many.outcomes[state, action], world.rows[state, action])
-    if prior == "paper":
-        seen, times, centre, spread = many.mean, many.visits, world.reward, world.reward_sd
-        np.testing.assert_allclose(many.squares / many.visits, world.reward_sd**2, rtol=0.05)
-    else:
-        seen, times, centre, spread = many.outcome_mean, many.outcomes, world.outcome_reward, world.reward_sd[..., None]
-        np.testing.assert_allclose(many.within / many.visits, world.reward_sd**2, rtol=0.05)
-        # Moments of the pairs are those of the very same rewards.
-        np.testing.assert_allclose(many.mean, (many.outcomes * seen).sum(-1) / many.visits, rtol=1e-9)
-        between = (many.outcomes * (seen - many.mean[..., None]) ** 2).sum(-1)
-        np.testing.assert_allclose(many.squares, many.within + between, rtol=1e-9)
-    assert (np.abs(seen - centre) < 5 * spread / np.sqrt(np.maximum(times, 1)))[times > 0].all()
+        check.frequencies(outcomes[state, action], world.rows[state, action])
+    noise = world.noise[many.cell_state, many.cell_action]
+    often = many.cell_count > 5_000
+    np.testing.assert_allclose((many.cell_squares / many.cell_count)[often], noise[often] ** 2, rtol=0.1)
+    centre = world.reward[many.cell_state, many.cell_action, many.cell_outcome]
+    assert (np.abs(many.cell_mean - centre) < 5 * noise / np.sqrt(many.cell_count)).all()
 
 
-def test_whole_worlds_have_the_law_of_the_others(check):
-    """A draw of every outcome's reward, against one draw of a pair's mean reward under its row."""
-    problem = prepare(Transitions.from_arrays(**random_log(4, ends=0.2)), 0.9)
-    one, other = (
-        draw(np.random.default_rng(seed), problem.prior, counts_of(problem), 4000, whole=whole)
-        for seed, whole in enumerate((False, True))
-    )
-    for pair in ((0, 0), (2, 1)):
-        check.same_laws(one.reward[:, *pair] + one.rows[:, *pair, 0], other.reward[:, *pair] + other.rows[:, *pair, 0])
-
-
-def test_statistics_of_two_logs_together(log):
+def test_counts_of_two_logs_together():
+    log = random_log(4, ends=0.2)
     halves = [
-        Transitions.from_arrays(**{name: column[part] for name, column in log.items()}, states=STATES, actions=ACTIONS)
+        Transitions.from_arrays(
+            **{name: column[part] for name, column in log.items()}, states=STATES, actions=ACTIONS
+        ).tally()
         for part in (slice(0, 31), slice(31, None))
     ]
-    first, second = (counts_of(prepare(half, 0.9)) for half in halves)
-    whole = counts_of(prepare(Transitions.from_arrays(**log), 0.9))
-    for one, other in zip(combine(first, second), whole, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-9)
+    whole, both = Transitions.from_arrays(**log).tally(), combine(*halves)
+    for name in ("cell_state", "cell_action", "cell_next", "cell_terminated", "cell_count"):
+        np.testing.assert_array_equal(getattr(both, name), getattr(whole, name))
+    for name in ("cell_mean", "cell_squares", "pair_mean", "pair_squares"):
+        np.testing.assert_allclose(getattr(both, name), getattr(whole, name), rtol=1e-9)
 
 
 @pytest.mark.parametrize("objective", ["mean", "quantile", "cvar"])
-@pytest.mark.parametrize("belief", ["dense", "sparse"])
-def test_improve_finds_the_best_of_all_policies(little, objective, belief):
+def test_improve_finds_the_best_of_all_policies(little, objective):
     """All eight deterministic policies of three states, in the very worlds in which the policy was chosen."""
-    from bellief.offline.models import sampled
-
-    count = 200 if belief == "dense" else 40
-    found = improve(little, 0.9, objective=objective, mdps=count, draws=50, prior=TAME, belief=belief, seed=1)
-    problem = prepare(little, 0.9, prior=TAME, belief=belief)
+    count = 200
+    found = improve(little, 0.9, objective=objective, mdps=count, draws=50, prior=TAME, seed=1)
+    problem = prepare(little, 0.9, prior=TAME)
     every = np.array(list(itertools.product(range(ACTIONS), repeat=STATES)))
-    values = sampled(problem, 1, count).values(np.eye(ACTIONS)[every]) @ problem.start
+    values = SampledMDPs(problem, 1, count).values(np.eye(ACTIONS)[every]) @ problem.start
     scores = [measure(values[:, number], objective, 0.1) for number in range(len(every))]
     assert found.objective_value == pytest.approx(scores[every.tolist().index(found.policy.tolist())], rel=1e-6)
     # A local optimum; with so few policies it is the best one, or next to nothing below it.
@@ -217,21 +206,20 @@ def brute_force(data, policy, discount, prior, pool=20_000, outer=800, seed=0):
     """Var over one more observation x of E[value | data, x], by reweighting a pool of posterior draws."""
     generator = np.random.default_rng(seed)
     problem = prepare(data, discount, prior=prior)
-    worlds = draw(generator, problem.prior, counts_of(problem), pool, whole=True)
-    rewards = worlds.outcome_reward
-    rewards = np.repeat(worlds.reward[..., None], STATES, axis=-1) if rewards is None else rewards
+    worlds = World(*(np.stack(fields) for fields in zip(*draw_worlds(problem, seed, pool), strict=True)))
+    rewards = worlds.reward
     chain = np.einsum("sa,nsat->nst", policy, worlds.rows)
-    gain = np.einsum("sa,nsa->ns", policy, worlds.reward)
+    gain = np.einsum("sa,nsao,nsao->ns", policy, worlds.rows, rewards)
     values = np.linalg.solve(np.eye(STATES) - discount * chain, gain[..., None])[..., 0] @ problem.start
     reductions = np.zeros((STATES, ACTIONS))
     for state, action in np.ndindex(STATES, ACTIONS):
         means = []
         for world in range(outer):
             after = generator.choice(STATES, p=worlds.rows[world, state, action])
-            mean, sd = rewards[world, state, action, after], worlds.reward_sd[world, state, action]
+            mean, sd = rewards[world, state, action, after], worlds.noise[world, state, action]
             reward = generator.normal(mean, sd)
-            likely = worlds.rows[:, state, action, after] / worlds.reward_sd[:, state, action]
-            gaps = (reward - rewards[:, state, action, after]) / worlds.reward_sd[:, state, action]
+            likely = worlds.rows[:, state, action, after] / worlds.noise[:, state, action]
+            gaps = (reward - rewards[:, state, action, after]) / worlds.noise[:, state, action]
             likely = likely * np.exp(-0.5 * gaps**2)
             means.append(likely @ values / likely.sum())
         reductions[state, action] = np.var(means, ddof=1)
@@ -265,14 +253,13 @@ def test_collect_in_one_state_is_exact():
         assert plan.reduction[0, action] == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("belief", ["dense", "sparse"])
-def test_collect_of_rows_is_exact_where_the_future_hardly_counts(log, policy, belief):
+def test_collect_of_rows_is_exact_where_the_future_hardly_counts(log, policy):
     """Rewards are known; with a tiny discount the start value is linear in the start state's rows."""
     worth = np.array([1.0, 4.0, -2.0])
     data = Transitions.from_arrays(**{**log, "reward": worth[log["state"]]})
     sure = Prior(reward_strength=1e-15, reward_shape=3.0, reward_rate=1e-12)
     discount = 1e-4
-    plan = collect_next(data, policy, discount, prior=sure, visits=7, start=1, draws=20, belief=belief)
+    plan = collect_next(data, policy, discount, prior=sure, visits=7, start=1, draws=20)
     for action in range(ACTIONS):
         taken = (log["state"] == 1) & (log["action"] == action)
         row = np.bincount(log["next_state"][taken], minlength=STATES) + 0.5
@@ -297,18 +284,13 @@ def test_collect_leaves_out_what_the_policy_never_does(data):
     assert {action for _, action in collect_next(data, [0, 0, 0], 0.9, draws=20).ranking()} == {0}
 
 
-def test_both_beliefs_rank_alike(data, policy):
-    dense, sparse = (collect_next(data, policy, 0.9, draws=400, belief=belief) for belief in ("dense", "sparse"))
-    np.testing.assert_allclose(dense.reduction, sparse.reduction, rtol=0.25)
-
-
 def test_scaling_rewards_scales_everything(log, policy):
     """Rewards in cents with a scale of 100 say the same as rewards in euros with a scale of 1."""
     euros = Transitions.from_arrays(**log)
     cents = Transitions.from_arrays(**{**log, "reward": 100 * log["reward"]})
 
     def draws_of(data, **options):
-        return evaluate(data, policy, 0.9, draws=50, belief="sparse", **{"prior": "paper", **options}).samples
+        return evaluate(data, policy, 0.9, draws=50, **{"prior": "paper", **options}).samples
 
     np.testing.assert_allclose(draws_of(cents, reward_scale=100), 100 * draws_of(euros, reward_scale=1), rtol=1e-6)
     np.testing.assert_allclose(draws_of(cents, reward_scale="data"), 100 * draws_of(euros, reward_scale="data"))
@@ -326,7 +308,7 @@ def test_scaling_rewards_scales_everything(log, policy):
         (lambda data: compare(data, ["uniform", "behaviour"], target=1.0), "target must lie"),
         (lambda data: compare(data, ["uniform", "behaviour"], simulations=-1), "simulations must be"),
         (lambda data: compare(data, ["uniform", "always:7"]), "action must be one of the actions 0 to 1, not 7"),
-        (lambda data: compare(data, ["uniform", "always:x"], belief="sparse"), "not x"),
+        (lambda data: compare(data, ["uniform", "always:x"]), "not x"),
         (lambda data: improve(data, objective="max"), "no objective 'max'"),
         (lambda data: improve(data, tail=0), "tail must lie"),
         (lambda data: improve(data, min_visits=-1), "min_visits"),
@@ -335,7 +317,7 @@ def test_scaling_rewards_scales_everything(log, policy):
         (lambda data: evaluate(data, prior="paper", reward_scale="big"), "reward_scale must be"),
         (lambda data: evaluate(data, reward_scale=2.0), "leave out reward_scale"),
         (lambda data: evaluate(data, belief="huge"), "no belief 'huge'"),
-        (lambda data: evaluate(data, method="gaussian", belief="sparse"), "ask for the dense belief"),
+        (lambda data: evaluate(data, method="gaussian", support=np.eye(3)), "The support"),
         (lambda data: evaluate(data, {0: 1}), "state 1 sum to 0"),
     ],
 )

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from bellief.decisions import check
 from bellief.errors import UserError
-from bellief.offline import Transitions, check
+from bellief.logs import Transitions
 
 ROWS = np.random.default_rng(0).dirichlet(np.ones(4), (4, 2))
 

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from bellief.beliefs.tabular import Prior
-from bellief.errors import UserError
-from bellief.offline import Transitions, evaluate, prior_sensitivity
+from bellief.decisions import prior_sensitivity
 from bellief.decisions.sensitivity import _gaps, default_grid
+from bellief.errors import UserError
+from bellief.evaluation import evaluate
+from bellief.logs import Transitions
 
 DRAWS = 400
 

@@ -1,25 +1,29 @@
 """`bellief.improve`: the policy that the posterior recommends, by its mean or by a cautious reading of it."""
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Bool, Float, Int
 
+from bellief.decisions.policy_comparison import PolicyComparison, comparison_of
 from bellief.errors import UserError
-from bellief.logs.labels import Labels, name_of
-from bellief.logs.tally import LogStatistics
-from bellief.logs.transitions import Transitions
 from bellief.evaluation.checks import check_choice, check_numbers
-from bellief.decisions.compare import PolicyComparison, comparison_of
-from bellief.evaluation.evaluate import Questions, posterior_of
-from bellief.offline.models import Explored, Models, sampled
+from bellief.evaluation.policy_value import posterior_of
 from bellief.evaluation.posterior import ValuePosterior
 from bellief.evaluation.problem import prepare
+from bellief.evaluation.question import Question
+from bellief.evaluation.sampled import Explored, SampledMDPs
+from bellief.logs.labels import Labels, name_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 OBJECTIVES = ("mean", "quantile", "cvar")
 MOST_ROUNDS = 100
+
+# MDPs in which the policy is chosen, and the states above which a tenth of them has to do.
+MDPS, MANY_STATES = 200, 2_000
 
 # The policy is chosen in one set of sampled MDPs and judged in another: chosen and judged in the same, it would look
 # better than it is.
@@ -62,17 +66,22 @@ class Improvement:
         """Posterior probability that the policy is worth more than what the log did."""
         return float(self.comparison.prob_better[0, 1])
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> "pd.DataFrame":
         """One row per state: the action, how often the log took it, and how often the log was in that state."""
         usual = self.visits.argmax(-1)
+        import pandas as pd
+
         return pd.DataFrame(
             {
                 "state": [name_of(state, self.state_labels) for state in range(len(self.policy))],
                 "action": [name_of(int(action), self.action_labels) for action in self.policy],
-                "usual_action": [
-                    name_of(int(action), self.action_labels) if seen.sum() else None
-                    for action, seen in zip(usual, self.visits, strict=True)
-                ],
+                "usual_action": pd.array(
+                    [
+                        name_of(int(action), self.action_labels) if seen.sum() else None
+                        for action, seen in zip(usual, self.visits, strict=True)
+                    ],
+                    dtype=object,
+                ),
                 "visits_of_action": np.take_along_axis(self.visits, self.policy[:, None], 1)[:, 0],
                 "visits_of_state": self.visits.sum(-1),
                 "value": self.posterior.mean,
@@ -116,7 +125,7 @@ class Improvement:
 
 
 def improve(
-    data: Transitions | LogStatistics,
+    data: Any,
     discount: float = 0.99,
     *,
     objective: str = "mean",
@@ -130,7 +139,7 @@ def improve(
     seed: int = 0,
     mdps: int | None = None,
     draws: int = 1000,
-    belief: str = "auto",
+    belief: str | None = None,
     support: Any = None,
 ) -> Improvement:
     """A stationary policy that maximises the posterior mean of the start value, a low quantile of it, or its CVaR.
@@ -142,7 +151,7 @@ def improve(
     - `tail`: for the two cautious objectives.
     - `min_visits`: actions that were tried less often in a state are not recommended there, because what is known
       about them is the prior's guess (in a state where none was tried that often, all are allowed).
-    - `mdps`: sampled MDPs in which the policy is chosen; by default 200, and 20 with the sparse belief.
+    - `mdps`: sampled MDPs in which the policy is chosen; by default 200, and 20 above 2,000 states.
 
     The search starts from the best policy of the mean MDP and follows the gradient of the objective over policies:
     in each state the action with the largest sum over MDPs of weight, discounted visits and action value. A step that
@@ -166,15 +175,15 @@ def improve(
     }  # fmt: skip
     problem = prepare(data, discount, draws=draws, **options)
     log = problem.log
-    count = mdps or (200 if problem.dense else 20)
+    count = mdps or (MDPS if log.states <= MANY_STATES else MDPS // 10)
     visits = log.visits()
     allowed = visits >= min_visits
     allowed |= ~allowed.any(-1, keepdims=True)
-    models = sampled(problem, seed, count)
+    models = SampledMDPs(problem, seed, count)
     policy, value, rounds = _ascend(models, problem.start, allowed, objective, tail)
     tables = np.stack([np.eye(log.actions)[policy], log.behaviour()])
-    values = sampled(problem, (seed + JUDGING_STREAM) % 2**32, draws).values(tables)
-    posterior = posterior_of(Questions(problem, policy), values[:, 0], "joint", level, {"mdps": draws})
+    values = SampledMDPs(problem, (seed + JUDGING_STREAM) % 2**32, draws).values(tables)
+    posterior = posterior_of(Question(problem, policy), values[:, 0], "joint", level, {"mdps": draws})
     comparison = comparison_of(problem, ("improved", "behaviour"), tables, values @ problem.start, 0.95, level)
     return Improvement(
         policy, posterior, comparison, objective, tail, value, measure(comparison.samples[:, 0], objective, tail),
@@ -206,14 +215,14 @@ def weights(values: Float[np.ndarray, "N"], objective: str, tail: float) -> Floa
     return near / near.sum()
 
 
-def _ascend(models: Models, start, allowed: Bool[np.ndarray, "S A"], objective: str, tail: float):
+def _ascend(models: SampledMDPs, start, allowed: Bool[np.ndarray, "S A"], objective: str, tail: float):
     actions = allowed.shape[1]
 
     def explore(policy) -> tuple[Explored, float]:
         explored = models.explore(np.eye(actions)[policy])
         return explored, measure(explored.values @ start, objective, tail)
 
-    policy = models.best_for_mean(allowed)
+    policy = models.problem.mean_mdp().best_actions(allowed, models.problem.discount)
     explored, value = explore(policy)
     for done in range(MOST_ROUNDS):
         share = weights(explored.values @ start, objective, tail)

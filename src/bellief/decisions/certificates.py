@@ -12,15 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy import stats
 
-from bellief.beliefs.tabular import PAPER_PRIOR, PRIORS, Prior
 from bellief.errors import UserError
-from bellief.logs.transitions import Transitions
 from bellief.evaluation.checks import check_choice, check_memory, check_numbers
-from bellief.evaluation.evaluate import METHODS, evaluate
-from bellief.evaluation.posterior import ValuePosterior
 from bellief.evaluation.logged_prior import NAMES, REWARD_SHAPE, ROW_WEIGHT
+from bellief.evaluation.policy_value import METHODS, evaluate
+from bellief.evaluation.posterior import ValuePosterior
+from bellief.logs.transitions import Transitions
+from bellief.priors import PAPER_PRIOR, PRIORS, Prior
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 
@@ -31,7 +30,7 @@ UNIT_LOGGED = Prior(sparse=True, row_weight=ROW_WEIGHT, outcome_strength=2.0, re
 class Calibration(NamedTuple):
     """Coverage of the start value's intervals over all simulations, and the ranks of the truth.
 
-    >>> from bellief.decisions.certify import calibrate
+    >>> from bellief.decisions.certificates import calibrate
     >>> found = calibrate(states=2, transitions=20, simulations=5, draws=19)
     >>> type(found).__name__, 0 <= found.uniformity(bins=5) <= 1
     ('Calibration', True)
@@ -48,6 +47,8 @@ class Calibration(NamedTuple):
         observed, _ = np.histogram(self.ranks + 0.5, edges)
         # Ranks are whole numbers, so bins may hold different numbers of them.
         expected = np.diff(np.ceil(edges - 0.5)) / (self.draws + 1) * len(self.ranks)
+        from scipy import stats
+
         return float(stats.chisquare(observed, expected).pvalue)
 
 
@@ -164,7 +165,7 @@ def calibrate(
 
     Worlds come from `prior`; the evaluation uses `belief_prior`, which is the same unless said otherwise.
 
-    >>> from bellief.decisions.certify import calibrate
+    >>> from bellief.decisions.certificates import calibrate
     >>> found = calibrate(states=2, transitions=20, simulations=5, draws=19)
     >>> found.ranks.shape, sorted(found.coverage)
     ((5,), [0.5, 0.8, 0.9, 0.95])
@@ -257,6 +258,8 @@ class Certificate:
 
 
 def _is_calibrated(found: Calibration) -> bool:
+    from scipy import stats
+
     count = len(found.ranks)
     return all(
         stats.binomtest(round(found.coverage[level] * count), count, level).pvalue > 0.001 / len(LEVELS)

@@ -17,8 +17,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from bellief.errors import UserError
-from bellief.logs.transitions import Transitions
 from bellief.evaluation.checks import check_numbers
+from bellief.logs.transitions import Transitions
 
 # Rows that take part in a permutation test; more add time and no insight.
 MOST_ROWS = 20_000

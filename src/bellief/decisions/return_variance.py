@@ -1,0 +1,139 @@
+"""Two kinds of uncertainty about a return: what more data would remove, and what no data can."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from bellief.evaluation import chains, rewards
+from bellief.evaluation.checks import check_numbers
+from bellief.evaluation.problem import prepare
+from bellief.evaluation.question import Question
+from bellief.evaluation.rows import sums
+from bellief.evaluation.sampled import SampledMDPs, Worlds, by_state
+from bellief.logs.labels import Labels
+from bellief.priors import Prior
+
+
+class VarianceSplit(NamedTuple):
+    """Variance of the discounted return from each state, and from the start, in its two parts.
+
+    `epistemic`: the variance over MDPs of the return's mean, the value. `aleatoric`: the mean over MDPs of the return's
+    variance within the MDP. They add up to the variance of a return under the posterior. NaN where a variance does not
+    exist (a reward never observed under a heavy-tailed prior).
+
+    >>> import bellief
+    >>> data = bellief.Transitions.from_arrays([0] * 40, [0] * 40, [0.0, 2.0] * 20, [0] * 40)
+    >>> split = bellief.variance_split(data, discount=0.5, draws=50)
+    >>> type(split).__name__, bool((split.total == split.epistemic + split.aleatoric).all())
+    ('VarianceSplit', True)
+    """
+
+    epistemic: Float[np.ndarray, "S"]
+    aleatoric: Float[np.ndarray, "S"]
+    start_epistemic: float
+    start_aleatoric: float
+    state_labels: Labels = None
+
+    @property
+    def total(self) -> Float[np.ndarray, "S"]:
+        """Variance of the return from each state."""
+        return self.epistemic + self.aleatoric
+
+    @property
+    def share(self) -> Float[np.ndarray, "S"]:
+        """Part of each state's variance that more data could remove."""
+        return self.epistemic / np.where(self.total > 0, self.total, 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, null where there is no variance."""
+
+        def number(value):
+            return float(value) if np.isfinite(value) else None
+
+        names = self.state_labels or range(len(self.epistemic))
+        return {
+            "start": {"epistemic": number(self.start_epistemic), "aleatoric": number(self.start_aleatoric)},
+            "per_state": [
+                {"state": state, "epistemic": number(one), "aleatoric": number(other)}
+                for state, one, other in zip(names, self.epistemic, self.aleatoric, strict=True)
+            ],
+        }
+
+
+def variance_split(
+    data: Any,
+    policy: Any = "uniform",
+    discount: float = 0.99,
+    *,
+    prior: str | Prior = "logged",
+    reward_scale: float | str | None = None,
+    start: Any = None,
+    terminates: bool | None = None,
+    draws: int = 500,
+    seed: int = 0,
+) -> VarianceSplit:
+    """How much of a return's variance comes from not knowing the MDP, and how much from chance within it.
+
+    The arguments are those of `evaluate`; the return is that of an infinite horizon. For the start both parts include
+    the chance of the first state only as far as it changes the return's variance: the split is of the return averaged
+    over first states within an MDP, so differences between first states count as chance.
+
+    >>> import bellief
+    >>> data = bellief.Transitions.from_arrays([0] * 40, [0] * 40, [0.0, 2.0] * 20, [0] * 40)
+    >>> split = bellief.variance_split(data, discount=0.5, draws=50)
+    >>> split.start_aleatoric > split.start_epistemic  # forty rewards tell their mean well; their noise stays
+    True
+    """
+    check_numbers(discount, 0.5, seed, draws=draws)
+    ready = prepare(
+        data, discount, prior=prior, reward_scale=reward_scale, start=start, terminates=terminates, draws=2 * draws
+    )
+    question = Question(ready, policy)
+    values, variances = _values_and_variances(SampledMDPs(ready, seed, draws), question.policy)
+    exists = question.sd_exists(sampled=True)
+    first = ready.start
+    means = values @ first
+    within = variances @ first + values**2 @ first - means**2
+    known = bool(exists[first > 0].all())
+    return VarianceSplit(
+        epistemic=np.where(exists, values.var(0, ddof=1), np.nan),
+        aleatoric=np.where(exists, variances.mean(0), np.nan),
+        start_epistemic=float(means.var(ddof=1)) if known else float("nan"),
+        start_aleatoric=float(within.mean()) if known else float("nan"),
+        state_labels=ready.log.state_labels,
+    )
+
+
+def _values_and_variances(
+    mdps: SampledMDPs, policy: Float[np.ndarray, "S A"]
+) -> tuple[Float[np.ndarray, "N S"], Float[np.ndarray, "N S"]]:
+    """Mean and variance of the discounted return from each state of every sampled MDP (Sobel 1982).
+
+    The second moment M of the return R = r + discount R' satisfies a Bellman equation of its own,
+    M(s) = E[r^2 + 2 discount r V(s') + discount^2 M(s')].
+    """
+    discount, states = mdps.problem.discount, mdps.states
+    found = np.empty((2, mdps.count, states))
+    used = policy.ravel() > 0
+    weight = policy.ravel()[used]
+    guides = [mdps.guide(policy, factor) for factor in (discount, discount**2)]
+    for draws, worlds in mdps.batches(used):
+        batch = worlds.chain(weight, states)
+        values = chains.values(batch, discount, None, guides[0])
+        squares = _reward_moments(worlds, mdps.seed, np.arange(draws.start, draws.stop), discount, values)
+        second = batch._replace(reward=by_state(squares * weight, worlds.part.state, states))
+        moment = chains.values(second, discount**2, None, guides[1])
+        found[0, draws], found[1, draws] = values, np.maximum(moment - values**2, 0)
+    return found[0], found[1]
+
+
+def _reward_moments(worlds: Worlds, seed: int, draws, discount: float, values) -> Float[np.ndarray, "n R"]:
+    """E[r^2 + 2 discount r V(s')] of each row; reward and next state may go together."""
+    held, drawn = worlds.part.held, worlds.drawn
+    cell, atom, noise = rewards.by_outcome(worlds.part.rewards, held, drawn, seed, draws)
+    padded = np.pad(values, ((0, 0), (0, held.outcomes - values.shape[1])))
+    cell_moment = cell**2 + 2 * discount * cell * padded[:, held.outcome]
+    atom_moment = atom**2 + 2 * discount * atom * padded[drawn.atom_draw, drawn.atom_outcome]
+    found = sums(drawn.cell_share * cell_moment, held.first)
+    return found + drawn.atom_sums(drawn.atom_share * atom_moment, len(held.row)) + noise

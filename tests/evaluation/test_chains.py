@@ -1,0 +1,73 @@
+"""Batched chains against one linear solve each."""
+
+import numpy as np
+import pytest
+
+from bellief.evaluation import chains
+
+
+def random_batch(generator, number, states, ends=0.0):
+    """Cells shared by all draws and entries of their own; rows sum to one less the chance of an end."""
+    width = 4
+    state = np.repeat(np.arange(states), width)
+    following = generator.integers(0, states, states * width)
+    shares = generator.dirichlet(np.ones(width + 1), (number, states)) * (1 - ends)
+    cells = chains.Cells.of(state, following, shares[..., :width].reshape(number, -1))
+    draw, own = np.divmod(np.arange(number * states), states)
+    entries = chains.Entries(draw, own, generator.integers(0, states, number * states), shares[..., width].ravel())
+    return chains.Batch(cells, entries, generator.normal(size=(number, states)))
+
+
+def exact(batch, discount, constant, transposed=False):
+    table = batch.table()
+    table = np.swapaxes(table, 1, 2) if transposed else table
+    return np.stack([np.linalg.solve(np.eye(len(c)) - discount * p, c) for p, c in zip(table, constant, strict=True)])
+
+
+@pytest.mark.parametrize("states", [7, chains.DENSE_STATES + 30])
+@pytest.mark.parametrize(("discount", "ends"), [(0.5, 0.0), (0.99, 0.0), (0.9999, 0.0), (1.0, 0.1)])
+@pytest.mark.parametrize("guided", [False, True])
+def test_values_and_visits(states, discount, ends, guided):
+    generator = np.random.default_rng(states)
+    batch = random_batch(generator, 5, states, ends)
+    np.testing.assert_allclose(batch.table().sum(-1), 1 - ends)
+    guide = back = None
+    start = np.full(states, 1 / states)
+    if guided:
+        inverse = np.linalg.inv(np.eye(states) - discount * batch.table().mean(0))
+        guide, back = chains.Guide(inverse @ batch.reward[0], inverse), chains.Guide(inverse.T @ start, inverse)
+    values = exact(batch, discount, batch.reward)
+    np.testing.assert_allclose(chains.values(batch, discount, None, guide), values, atol=1e-6 * np.abs(values).max())
+    visits = exact(batch, discount, np.tile(start, (5, 1)), transposed=True)
+    found = chains.visits(batch, discount, start, back)
+    np.testing.assert_allclose(found, visits, atol=1e-6 * np.abs(visits).max())
+
+
+@pytest.mark.parametrize("states", [7, chains.DENSE_STATES + 30])
+def test_finite_horizons(states):
+    batch = random_batch(np.random.default_rng(0), 3, states)
+    table = batch.table()
+    expected = np.zeros((3, states))
+    for _ in range(6):
+        expected = batch.reward + 0.9 * np.einsum("nst,nt->ns", table, expected)
+    np.testing.assert_allclose(chains.values(batch, 0.9, 6), expected)
+
+
+def test_both_forms_hold_the_same_numbers():
+    batch = random_batch(np.random.default_rng(1), 4, 9)
+    blocks = batch.matrix().toarray().reshape(4, 9, 4, 9)
+    for draw in range(4):
+        np.testing.assert_allclose(blocks[draw, :, draw], batch.table()[draw])
+
+
+def test_a_chain_that_iteration_does_not_solve(monkeypatch):
+    """A permutation is the classic case in which Krylov methods stagnate; the direct method takes over."""
+    states = chains.DENSE_STATES + 50
+    monkeypatch.setattr(chains, "RESTARTS", 1)
+    monkeypatch.setattr(chains, "KRYLOV_STEPS", 5)
+    state = np.arange(states)
+    cells = chains.Cells.of(state, (state + 1) % states, np.ones((1, states)))
+    nothing = chains.Entries(*3 * [np.zeros(0, int)], np.zeros(0))
+    batch = chains.Batch(cells, nothing, np.eye(states)[[0]])
+    expected = exact(batch, 0.999, batch.reward)
+    np.testing.assert_allclose(chains.values(batch, 0.999), expected, rtol=1e-9)
