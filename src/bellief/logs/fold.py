@@ -28,6 +28,9 @@ UNIT = 4_000_000
 # Cells of several units that are held before they are merged into one.
 MOST_HELD = 4_000_000
 
+# Variances below this part of the squared mean are computed again from deviations.
+FAR = 1e-4
+
 # Larger rewards' sums of squares would overflow.
 LARGEST_REWARD = 1e100
 
@@ -118,6 +121,7 @@ def fold_unit(unit: Unit, connection: "duckdb.DuckDBPyConnection") -> Part | Non
         found = connection.execute(_cells_query(rows, unit)).fetchnumpy()
         if not len(found["s"]):
             return None
+        found |= _refined(connection, rows, found)
         episodes = _episodes(connection, rows) if by_episode else None
         edge = None if by_episode else _edge(connection, rows, found, unit)
     except duckdb.InterruptException:
@@ -201,8 +205,26 @@ def _cells_query(rows: str, unit: Unit) -> str:
     return (
         "select s, a, f, t, count(*) as n, count(r) as rewards, favg(r) as mean, var_pop(r) as variance, "
         f"min(r) as low, max(r) as high, {'count_if(d)' if truncates else '0'} as doubts, count_if(z) as firsts"
-        f"{places} from (select *, {first} as z from (select *{before} from {rows})) group by s, a, f, t"
+        f"{places} from (select *, {first} as z from (select *{before} from {rows})) group by s, a, f, t "
+        "order by s, a, f, t"
     )
+
+
+def _refined(connection: "duckdb.DuckDBPyConnection", rows: str, found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Means and variances once more, from deviations, where rewards are so far from zero that digits were lost."""
+    mean, variance = (filled(found[name]) for name in ("mean", "variance"))
+    with np.errstate(invalid="ignore", over="ignore"):
+        lost = (variance < mean**2 * FAR) & (found["low"] < found["high"])
+    if not np.ma.filled(lost, False).any():
+        return {}
+    same = " and ".join(f"rows.{name} is not distinct from centres.{name}" for name in "saft")
+    again = connection.execute(
+        f"with centres as (select s, a, f, t, favg(r) as m from {rows} group by s, a, f, t) "
+        f"select fsum(r - m) as gap, fsum((r - m) * (r - m)) as squares from {rows} rows join centres on {same} "
+        "group by rows.s, rows.a, rows.f, rows.t order by rows.s, rows.a, rows.f, rows.t"
+    ).fetchnumpy()
+    gap = filled(again["gap"]) / found["n"]
+    return {"mean": mean + gap, "variance": np.maximum(filled(again["squares"]) / found["n"] - gap**2, 0)}
 
 
 def _edge(connection: "duckdb.DuckDBPyConnection", rows: str, found: dict[str, np.ndarray], unit: Unit) -> Edge:

@@ -103,11 +103,10 @@ def _read(file: LogFile, connection: "duckdb.DuckDBPyConnection") -> tuple[Part,
     try:
         source = relation(connection, file)
         column = dict(zip(source.names, zip(source.columns, source.types, strict=True), strict=True))
-        empty = "''" if file.format == "csv" else "null"
         selected = {name: key_expression(*column[name]) for name in KEYS[:3]}
         selected["terminated"] = f"coalesce({flag_expression(*column['terminated'], file.format == 'csv')}, false)"
         selected |= {name: f"coalesce({number_expression(*column[name])}, 'nan'::double)" for name in NUMBERS}
-        selected["begins"] = f"coalesce({column['action'][0]}::varchar = {empty}, true)"
+        selected["begins"] = f"coalesce(trim({column['action'][0]}::varchar), '') = ''"
         columns = ", ".join(f"{expression} as {name}" for name, expression in selected.items())
         found = connection.execute(f"select {columns} from {source.sql}").fetchnumpy()
     except Doubt:
