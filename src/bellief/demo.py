@@ -12,11 +12,11 @@ import pandas as pd
 
 from bellief.envs import Environment, make
 from bellief.errors import UserError
+from bellief.evaluation import evaluate
 from bellief.experiments import RunResult, run
 from bellief.files import write_whole
-from bellief.mdp.bellman import evaluate_exact, long_run_average
-from bellief.evaluation import evaluate
 from bellief.logs import Transitions
+from bellief.mdp.bellman import evaluate_exact, long_run_average
 from bellief.plots.style import save
 from bellief.report import demo_page, demo_results
 from bellief.report.build import render

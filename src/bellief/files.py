@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,10 @@ if TYPE_CHECKING:
     import numpy as np
 
 PART = ".part"
+
+# An archive may expand to so many bytes, or to so many times its own size, whichever is more; real results compress by
+# a factor of ten or so, and the zip directory tells before anything is expanded.
+LARGEST_EXPANDED, MOST_EXPANSION = 1 << 28, 100
 
 
 def write_whole(path: Path, content: bytes, *, sync: bool = True) -> Path:
@@ -55,8 +60,14 @@ def read_archive(content: bytes) -> "dict[str, np.ndarray]":
     import numpy as np  # the command line reads this module before it knows whether it needs NumPy
 
     try:
+        with zipfile.ZipFile(io.BytesIO(content)) as directory:
+            expanded = sum(member.file_size for member in directory.infolist())
+        if expanded > max(LARGEST_EXPANDED, MOST_EXPANSION * len(content)):
+            raise DamagedArchive(f"{len(content)} bytes that expand to {expanded}")
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
+    except DamagedArchive:
+        raise
     except Exception as error:
         raise DamagedArchive(f"no NumPy archive ({type(error).__name__})") from error
     strange = [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from bellief.cli import offline, paper, report, show, sweeps, trust
+from bellief.cli import offline, paper, report, show, sweeps, tally, trust
 from bellief.cli.options import Json, Plot, Quiet, Seed, between, count, split_settings
 from bellief.cli.progress import progress
 from bellief.errors import UserError
@@ -43,6 +43,7 @@ def _root(
 
 offline.register(app)
 trust.register(app)
+tally.register(app)
 
 
 @app.command()

@@ -1,12 +1,17 @@
 """Options that the commands about logged data share."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bellief.cli.options import between, count, names_or_number, page, scale
+from bellief.errors import UserError
+
+if TYPE_CHECKING:
+    from bellief.logs import Origin, Tally, Transitions
 
 
 def _note_belief(name: str | None) -> None:
@@ -22,8 +27,9 @@ Data = Annotated[
     typer.Argument(
         metavar="DATA",
         show_default=False,
-        help="CSV or Parquet file with state, action, reward, next_state; optionally terminated, truncated, episode. "
-        "Or minari:NAME. For evaluate, states may be vectors: columns state_NAME and next_state_NAME.",
+        help="File (CSV, Parquet, JSON lines; .gz, .zst), glob or folder with state, action, reward, next_state; "
+        "optionally terminated, truncated, episode, step. Or minari:NAME, or a file that 'bellief tally' wrote. For "
+        "evaluate, states may be vectors: columns state_NAME and next_state_NAME.",
     ),
 ]
 PolicyName = Annotated[
@@ -90,3 +96,74 @@ Report = Annotated[
     Path | None,
     typer.Option(parser=page, metavar="FILE", help="Write a page into an .html file (replaced if it exists)."),
 ]
+Query = Annotated[
+    str | None,
+    typer.Option(metavar="SQL", help="Instead of DATA: a SELECT over files that it names, or over --database."),
+]
+Database = Annotated[
+    str | None, typer.Option(metavar="FILE", help="DuckDB file whose tables --query reads; it is not changed.")
+]
+Engine = Annotated[str, typer.Option(metavar="NAME", help="Where the log is read: local or ray.")]
+Address = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT", help="Ray cluster; without it, one is started on this machine.")
+]
+Threads = Annotated[int | None, count("--threads", "Threads that read; without it, one a processor.")]
+
+
+def _roles(text: Any) -> Mapping[str, str]:
+    """`state=obs,action=a` as a dictionary."""
+    if not isinstance(text, str):
+        return text
+    pairs = [part.partition("=") for part in text.split(",")]
+    if not all(role.strip() and column.strip() for role, _, column in pairs):
+        raise UserError(f"--columns must be ROLE=COLUMN,..., such as state=obs,next_state=obs2, not '{text}'.")
+    return {role.strip(): column.strip() for role, _, column in pairs}
+
+
+ColumnNames = Annotated[
+    Any,
+    typer.Option(
+        parser=_roles,
+        metavar="ROLE=COLUMN,...",
+        help="Columns whose names do not tell, such as state=obs,reward=gain. Roles: state, action, reward, "
+        "next_state, terminated, done, truncated, episode, step.",
+    ),
+]
+
+
+def read_log(data: Any, **options: Any) -> "Tally | Transitions":
+    """What `bellief.logs.as_log` gives; what was left unused, and what needs saying, goes to standard error."""
+    from bellief.logs import as_log
+
+    return _told(as_log(data, **options))
+
+
+def read_tally(data: Any, **options: Any) -> "Tally":
+    """The same with counts only."""
+    from bellief.logs import as_tally
+
+    return _told(as_tally(data, **options))
+
+
+def read_rows(data: Any, **options: Any) -> "Transitions":
+    """The same with rows."""
+    from bellief.logs import as_transitions
+
+    return _told(as_transitions(data, **options))
+
+
+def _told(log: Any) -> Any:
+    from bellief.logs.labels import few
+
+    origin: Origin = log.origin
+    for note in origin.notes:
+        typer.echo(f"Note: {note}", err=True)
+    if origin.unused:
+        typer.echo(f"Note: these columns are not used: {few(origin.unused)}.", err=True)
+    return log
+
+
+def taken_lines(origin: "Origin") -> list[str]:
+    """What was taken for what, one line each, for people."""
+    lines = [f"{role}: column '{column}'" for role, column in origin.columns.items()]
+    return lines + ([] if "terminated" in origin.columns or "done" in origin.columns else ["terminated: never"])

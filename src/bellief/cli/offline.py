@@ -26,6 +26,7 @@ from bellief.cli.log_options import (
     Start,
     States,
     Support,
+    read_log,
 )
 from bellief.cli.options import Json, Plot, Quiet, Seed, between, count, whole
 from bellief.cli.progress import progress
@@ -291,9 +292,8 @@ def _answer(doing: str, data: str, states, actions, labels: bool, plot: Path | N
     with progress(doing, quiet):
 
         def ask(compute: Callable[[Any], Any]) -> Any:
-            from bellief.logs import as_log
 
-            log = as_log(data, states=states, actions=actions, labels=True if labels else None)
+            log = read_log(data, states=states, actions=actions, labels=True if labels else None)
             result = compute(log)
             if plot is not None:
                 axes = result.comparison.plot() if not hasattr(result, "plot") else result.plot()

@@ -5,7 +5,18 @@ from typing import Annotated, Any
 import typer
 
 from bellief.cli import show
-from bellief.cli.log_options import Actions, Data, Discount, Labels, Level, PolicyName, States
+from bellief.cli.log_options import (
+    Actions,
+    Data,
+    Discount,
+    Labels,
+    Level,
+    PolicyName,
+    States,
+    read_log,
+    read_rows,
+    taken_lines,
+)
 from bellief.cli.options import Json, Quiet, Seed, between, count, whole
 from bellief.cli.progress import progress
 
@@ -29,10 +40,11 @@ def check(
     """Is the log what evaluation takes it for: Markov, steady, without stray rewards?"""
     with progress("Checking", quiet):
         from bellief.decisions import check as check_log
-        from bellief.logs import Transitions
 
-        log = Transitions.from_file(data, states=states, actions=actions, labels=True if labels else None)
+        log = read_rows(data, states=states, actions=actions, labels=True if labels else None)
         document = check_log(log, permutations=permutations, seed=seed).to_dict()
+    document["columns"] = log.origin.columns
+    document["unused_columns"] = list(log.origin.unused)
     if json:
         show.print_json(document)
         return
@@ -41,6 +53,7 @@ def check(
         "drift": "second half behaves like the first",
         "reward_shape": "reward noise has no heavy tails",
     }
+    show.print_lines(*taken_lines(log.origin))
     for name, meaning in names.items():
         found = document[name]
         show.print_lines(f"{meaning}: {'too few data' if found is None else f'p = {found:.3g}'}")
@@ -71,10 +84,9 @@ def sensitivity(
     """Does the answer depend on the prior? The same evaluation under eight of them."""
     with progress("Evaluating under several priors", quiet):
         from bellief.decisions import prior_sensitivity
-        from bellief.logs import LogStatistics
 
         document = prior_sensitivity(
-            LogStatistics.from_file(data, states=states, actions=actions, labels=True if labels else None),
+            read_log(data, states=states, actions=actions, labels=True if labels else None),
             policy,
             discount,
             threshold=threshold,

@@ -14,7 +14,8 @@ from bellief.logs.paths import LogFile
 if TYPE_CHECKING:
     import duckdb
 
-MEMORY = "400MB"
+# Megabytes that DuckDB may hold, all threads together; what needs more goes to disk.
+MEMORY = 320
 
 # The longest header line, and the longest line of JSON, that is looked at.
 LONGEST_LINE = 1 << 24
@@ -31,7 +32,7 @@ class Relation(NamedTuple):
 
 @contextlib.contextmanager
 def connect(
-    scratch: str, database: str = ":memory:", threads: int = 1, memory: str = MEMORY
+    scratch: str, database: str = ":memory:", threads: int = 1, memory: int = MEMORY
 ) -> "Iterator[duckdb.DuckDBPyConnection]":
     """A connection of its own, so that any number of threads may read; larger than memory goes into `scratch`.
 
@@ -41,7 +42,7 @@ def connect(
 
     config: dict[str, Any] = {
         "threads": threads,
-        "memory_limit": memory,
+        "memory_limit": f"{memory}MB",
         "temp_directory": scratch,
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
@@ -64,7 +65,7 @@ def identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _path(path: str) -> str:
+def path_literal(path: str) -> str:
     """A path as DuckDB takes it, in which *, ? and [ stand for themselves."""
     return quoted("".join(f"[{letter}]" if letter in "*?[" else letter for letter in path))
 
@@ -72,7 +73,7 @@ def _path(path: str) -> str:
 def relation(connection: "duckdb.DuckDBPyConnection", file: LogFile) -> Relation:
     """A file as something to select from. DuckDB's own errors pass through; the caller knows what to do about them."""
     if file.format == "parquet":
-        sql = f"read_parquet({_path(file.path)}, file_row_number = true, hive_partitioning = false)"
+        sql = f"read_parquet({path_literal(file.path)}, file_row_number = true, hive_partitioning = false)"
         described = connection.execute(f"describe select * exclude (file_row_number) from {sql}").fetchall()
         names = tuple(row[0] for row in described)
         return Relation(sql, names, tuple(map(identifier, names)), tuple(str(row[1]) for row in described))
@@ -82,14 +83,14 @@ def relation(connection: "duckdb.DuckDBPyConnection", file: LogFile) -> Relation
     compression = f", compression = {quoted(file.compression or 'none')}"
     if file.format == "json":
         options = f"format = 'newline_delimited', columns = {shape}"
-        sql = f"read_json({_path(file.path)}, {options}{compression}, hive_partitioning = false)"
+        sql = f"read_json({path_literal(file.path)}, {options}{compression}, hive_partitioning = false)"
     else:
         # Empty cells are empty texts, not nulls: no text is taken for a null.
         options = (
             f"header = true, delim = ',', quote = '\"', escape = '\"', columns = {shape}, auto_detect = false, "
             "allow_quoted_nulls = false, hive_partitioning = false"
         )
-        sql = f"read_csv({_path(file.path)}, {options}{compression})"
+        sql = f"read_csv({path_literal(file.path)}, {options}{compression})"
     return Relation(sql, names, tuple(map(identifier, columns)), ("VARCHAR",) * len(names))
 
 

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int, UInt64
 
 from bellief.logs.axes import GAP, Axis, Doubt
 from bellief.logs.columns import Taken
-from bellief.logs.engine import Relation, connect, relation
+from bellief.logs.engine import Relation, path_literal, relation
 from bellief.logs.moments import Moments, merge
 from bellief.logs.paths import LogFile
 from bellief.logs.tally import Tally, cell_keys
@@ -27,6 +27,9 @@ UNIT = 4_000_000
 
 # Cells of several units that are held before they are merged into one.
 MOST_HELD = 4_000_000
+
+# Variances below this part of the squared mean are computed again from deviations.
+FAR = 1e-4
 
 # Larger rewards' sums of squares would overflow.
 LARGEST_REWARD = 1e100
@@ -51,15 +54,16 @@ class Unit(NamedTuple):
 
     file: LogFile
     taken: Taken
+    source: Relation
     begin: int = 0
     end: int | None = None
 
 
 class Edge(NamedTuple):
-    """The first row's state, the last row's next state, and whether an episode ended there; as cells of the unit."""
+    """The first row's state, the last row's next state, and whether an episode ended there."""
 
-    first: int
-    last: int
+    state: np.ndarray
+    following: np.ndarray
     ended: bool
 
 
@@ -88,58 +92,52 @@ class Part(NamedTuple):
     episodes: Episodes | None
 
 
-def units(file: LogFile, taken: Taken, scratch: str) -> Iterator[Unit]:
+def units(connection: "duckdb.DuckDBPyConnection", file: LogFile, taken: Taken) -> Iterator[Unit]:
     """The units of a file, from its metadata alone."""
+    source = relation(connection, file)
     if file.format != "parquet":
-        yield Unit(file, taken)
+        yield Unit(file, taken, source)
         return
-    with connect(scratch) as connection:
-        source = relation(connection, file).sql.replace("read_parquet(", "parquet_metadata(", 1).split(", file_row")[0]
-        query = f"select any_value(row_group_num_rows) from {source}) group by row_group_id order by row_group_id"
-        sizes = [int(row[0]) for row in connection.execute(query).fetchall()]
+    query = (
+        f"select any_value(row_group_num_rows) from parquet_metadata({path_literal(file.path)}) group by row_group_id"
+    )
+    sizes = [int(row[0]) for row in connection.execute(f"{query} order by row_group_id").fetchall()]
     begin = end = 0
     for size in sizes:
         end += size
         if end - begin >= UNIT:
-            yield Unit(file, taken, begin, end)
+            yield Unit(file, taken, source, begin, end)
             begin = end
-    if end > begin or end == 0:
-        yield Unit(file, taken, begin, end)
+    if end > begin:
+        yield Unit(file, taken, source, begin, end)
 
 
-def fold_unit(
-    unit: Unit, scratch: str, memory: str, live: "list[duckdb.DuckDBPyConnection] | None" = None
-) -> Part | None:
+def fold_unit(unit: Unit, connection: "duckdb.DuckDBPyConnection") -> Part | None:
     """Counts of a unit; None where there are no rows. `Doubt` where a row is not plainly in order."""
     import duckdb
 
-    with connect(scratch, memory=memory) as connection:
-        if live is not None:
-            live.append(connection)
-        try:
-            rows, by_episode = _rows(relation(connection, unit.file), unit)
-            found = connection.execute(_cells_query(rows, by_episode)).fetchnumpy()
-            if not len(found["s"]):
-                return None
-            episodes = _episodes(connection, rows) if by_episode else None
-        except duckdb.InterruptException:
-            raise KeyboardInterrupt from None
-        except (duckdb.Error, UnicodeError, RuntimeError) as error:
-            raise Doubt(str(error)) from None
-        finally:
-            if live is not None:
-                live.remove(connection)
-    return _part(found, episodes)
+    try:
+        rows, by_episode = _rows(unit)
+        found = connection.execute(_cells_query(rows, unit)).fetchnumpy()
+        if not len(found["s"]):
+            return None
+        found |= _refined(connection, rows, found)
+        episodes = _episodes(connection, rows) if by_episode else None
+        edge = None if by_episode else _edge(connection, rows, found, unit)
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
+    except (duckdb.Error, UnicodeError, RuntimeError) as error:
+        raise Doubt(str(error)) from None
+    return _part(found, edge, episodes)
 
 
-def _part(found: dict[str, np.ndarray], episodes: Episodes | None) -> Part:
-    columns = {name: np.ma.getdata(values) for name, values in found.items()}
+def _part(found: dict[str, np.ndarray], edge: Edge | None, episodes: Episodes | None) -> Part:
+    columns = {name: filled(values) for name, values in found.items()}
     bad = any(np.ma.getmaskarray(found[name]).any() for name in ("t", "low", "high"))
     low, high = columns["low"], columns["high"]
     sound = (np.abs(low) <= LARGEST_REWARD) & (np.abs(high) <= LARGEST_REWARD)
     if bad or not sound.all() or columns["doubts"].any() or (columns["rewards"] != columns["n"]).any():
         raise Doubt
-    first, last = int(columns["row_first"].argmin()), int(columns["row_last"].argmax())
     # Equal rewards: exactly that reward, and no spread.
     equal = low == high
     return Part(
@@ -153,13 +151,22 @@ def _part(found: dict[str, np.ndarray], episodes: Episodes | None) -> Part:
         low,
         high,
         columns["firsts"].astype(np.int64),
-        None if episodes is not None else Edge(first, last, bool(columns["ended"][last])),
+        edge,
         episodes,
     )
 
 
-def _rows(source: Relation, unit: Unit) -> tuple[str, bool]:
+def filled(values: np.ndarray) -> np.ndarray:
+    """A column of DuckDB's without nulls: `GAP` stands for them in whole numbers, NaN in floats."""
+    data = np.ma.getdata(values)
+    if data.dtype.kind in "iu":
+        return np.where(np.ma.getmaskarray(values), GAP, data.astype(np.int64))
+    return np.where(np.ma.getmaskarray(values), np.nan, data) if data.dtype.kind == "f" else data
+
+
+def _rows(unit: Unit) -> tuple[str, bool]:
     """The rows of a unit with the columns s, a, f, t, r, e (ended), d (doubtful), i (place), x (episode), o (order)."""
+    source = unit.source
     column = dict(zip(source.names, zip(source.columns, source.types, strict=True), strict=True))
     roles = {role: column[name] for role, name in unit.taken.roles.items()}
     is_parquet = unit.file.format == "parquet"
@@ -174,7 +181,7 @@ def _rows(source: Relation, unit: Unit) -> tuple[str, bool]:
         "f": key_expression(*roles["next_state"]),
         "t": terminated,
         "r": number_expression(*roles["reward"]),
-        "e": f"({terminated} or {truncated})",
+        "e": terminated if truncated == "false" else f"({terminated} or {truncated})",
         "d": f"({truncated}) is null" if truncated != "false" else "false",
         "i": "file_row_number" if is_parquet else "row_number() over ()",
     }
@@ -186,15 +193,50 @@ def _rows(source: Relation, unit: Unit) -> tuple[str, bool]:
     return f"(select {columns} from {source.sql}{where})", "episode" in roles
 
 
-def _cells_query(rows: str, by_episode: bool) -> str:
+def _cells_query(rows: str, unit: Unit) -> str:
+    by_episode, truncates = "episode" in unit.taken.roles, "truncated" in unit.taken.roles
     # Without an order these windows are streamed: they see the row before in the file and need no memory.
     before = "" if by_episode else ", lag(f) over () as before, lag(e) over () as broken"
-    firsts = "0" if by_episode else "count(*) filter (before is distinct from s or broken)"
+    first = "false" if by_episode else "(before is distinct from s or broken)"
+    # The first and the last row of a Parquet file are found by their numbers; other files are read only once.
+    places = (
+        "" if unit.file.format == "parquet" else ", min(i) as row_first, max(i) as row_last, arg_max(e, i) as ended"
+    )
     return (
         "select s, a, f, t, count(*) as n, count(r) as rewards, favg(r) as mean, var_pop(r) as variance, "
-        f"min(r) as low, max(r) as high, count(*) filter (d) as doubts, {firsts} as firsts, "
-        f"min(i) as row_first, max(i) as row_last, arg_max(e, i) as ended from (select *{before} from {rows}) group by s, a, f, t"
+        f"min(r) as low, max(r) as high, {'count_if(d)' if truncates else '0'} as doubts, count_if(z) as firsts"
+        f"{places} from (select *, {first} as z from (select *{before} from {rows})) group by s, a, f, t "
+        "order by s, a, f, t"
     )
+
+
+def _refined(connection: "duckdb.DuckDBPyConnection", rows: str, found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Means and variances once more, from deviations, where rewards are so far from zero that digits were lost."""
+    mean, variance = (filled(found[name]) for name in ("mean", "variance"))
+    with np.errstate(invalid="ignore", over="ignore"):
+        lost = (variance < mean**2 * FAR) & (found["low"] < found["high"])
+    if not np.ma.filled(lost, False).any():
+        return {}
+    same = " and ".join(f"rows.{name} is not distinct from centres.{name}" for name in "saft")
+    again = connection.execute(
+        f"with centres as (select s, a, f, t, favg(r) as m from {rows} group by s, a, f, t) "
+        f"select fsum(r - m) as gap, fsum((r - m) * (r - m)) as squares from {rows} rows join centres on {same} "
+        "group by rows.s, rows.a, rows.f, rows.t order by rows.s, rows.a, rows.f, rows.t"
+    ).fetchnumpy()
+    gap = filled(again["gap"]) / found["n"]
+    return {"mean": mean + gap, "variance": np.maximum(filled(again["squares"]) / found["n"] - gap**2, 0)}
+
+
+def _edge(connection: "duckdb.DuckDBPyConnection", rows: str, found: dict[str, np.ndarray], unit: Unit) -> Edge:
+    if unit.end is not None:
+        query = f"select s, f, e from {rows} where i = "
+        first = connection.execute(query + str(unit.begin)).fetchnumpy()
+        last = connection.execute(query + str(unit.end - 1)).fetchnumpy()
+        return Edge(filled(first["s"]), filled(last["f"]), bool(last["e"][0]))
+    first_at, last_at = int(found["row_first"].argmin()), int(found["row_last"].argmax())
+    state, following = filled(found["s"])[first_at], filled(found["f"])[last_at]
+    kind = found["s"].dtype
+    return Edge(np.array([state], kind), np.array([following], kind), bool(found["ended"][last_at]))
 
 
 def _episodes(connection: "duckdb.DuckDBPyConnection", rows: str) -> Episodes:
@@ -204,16 +246,15 @@ def _episodes(connection: "duckdb.DuckDBPyConnection", rows: str) -> Episodes:
     found = connection.execute(query).fetchnumpy()
     if found["gaps"].any():
         raise Doubt
-    return Episodes(*(np.ma.getdata(found[name]) for name in ("x", "o", "s")))
+    return Episodes(np.ma.getdata(found["x"]), *(filled(found[name]) for name in ("o", "s")))
 
 
 def key_expression(column: str, kind: str) -> str:
-    """A state or an action of a column of this type: a whole number, a float or a text; never null."""
+    """A state or an action of a column of this type: a whole number, a float or a text."""
     if kind in _WHOLE:
-        value = column if kind not in ("UBIGINT", "HUGEINT", "UHUGEINT") else f"try_cast({column} as bigint)"
-        return f"coalesce({value}::bigint, {GAP})"
+        return column if kind not in ("UBIGINT", "HUGEINT", "UHUGEINT") else f"try_cast({column} as bigint)"
     if kind in ("FLOAT", "DOUBLE") or kind.startswith("DECIMAL"):
-        return f"coalesce({column}::double, 'nan'::double)"
+        return f"{column}::double"
     if kind == "VARCHAR" or kind.startswith("ENUM"):
         return f"coalesce(trim({column}::varchar), '')"
     raise Doubt
@@ -267,10 +308,10 @@ class Folding:
             self._add_episodes(part.episodes, number)
         elif part.edge is not None:
             self.count_starts(state, part.firsts)
-            first = state[part.edge.first]
-            if self.last == (first, False):
-                self.starts[first] -= 1
-            self.last = int(following[part.edge.last]), part.edge.ended
+            edge = self.states.codes(_joined(*part.edge[:2]), np.array([False, part.edge.ended]))
+            if self.last == (edge[0], False):
+                self.starts[edge[0]] -= 1
+            self.last = int(edge[1]), part.edge.ended
 
     def count_starts(self, state: Int[np.ndarray, "C"], times: Int[np.ndarray, "C"]) -> None:
         """Episodes began so often in these states."""

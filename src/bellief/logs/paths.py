@@ -52,16 +52,13 @@ def scratch_folder() -> Iterator[str]:
 
 
 def expand(data: str | os.PathLike | Iterable[str | os.PathLike], scratch: str, format: str | None = None):
-    """The files of a path, a glob, a folder or a list of these, each once, ordered by name (part-2 before part-10)."""
+    """The files of a path, a glob, a folder or a list of these, ordered by name (part-2 before part-10)."""
     given = [data] if isinstance(data, str | os.PathLike) else list(data)
     if not given:
         raise UserError("There are no files to read; give at least one.")
     files = [file for number, path in enumerate(given) for file in _expand_one(path, number, scratch, format)]
-    by_path: dict[str, LogFile] = {}
-    for file in files:
-        by_path.setdefault(os.path.realpath(file.path), file)
     by_name: dict[str, list[LogFile]] = {}
-    for file in by_path.values():
+    for file in files:
         by_name.setdefault(file.name, []).append(file)
     return [file for name in natural_order(list(by_name)) for file in by_name[name]]
 

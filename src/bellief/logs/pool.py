@@ -4,12 +4,15 @@ import collections
 import concurrent.futures
 import contextlib
 import os
+import threading
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
+from bellief.logs.engine import MEMORY, connect
 from bellief.logs.fold import Part, Unit, fold_unit
 
-# Megabytes that DuckDB may hold, all threads together; what needs more goes to disk.
-MEMORY = 320
+if TYPE_CHECKING:
+    import duckdb
 
 
 def default_threads() -> int:
@@ -20,16 +23,37 @@ def default_threads() -> int:
         return os.cpu_count() or 1
 
 
-def fold_units(units: Sequence[Unit], scratch: str, threads: int) -> Iterator[Part | None]:
+class _Connections(threading.local):
+    """A connection for each thread, made when it is first needed."""
+
+    own: "duckdb.DuckDBPyConnection | None" = None
+
+
+def fold_units(
+    units: Sequence[Unit], connection: "duckdb.DuckDBPyConnection", scratch: str, threads: int
+) -> Iterator[Part | None]:
     """The parts of units, in their order. An interrupt, or an error, stops the queries that are running."""
-    threads = max(1, min(threads, len(units)))
-    memory = f"{max(MEMORY // threads, 40)}MB"
-    live: list = []
-    with concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix="bellief-logs") as pool:
-        waiting: collections.deque = collections.deque()
+    if threads == 1 or len(units) == 1:
+        yield from (fold_unit(unit, connection) for unit in units)
+        return
+    threads = min(threads, len(units))
+    connections = _Connections()
+    live: list[duckdb.DuckDBPyConnection] = []
+
+    def work(unit: Unit) -> Part | None:
+        if connections.own is None:
+            connections.own = opened.enter_context(connect(scratch, memory=max(MEMORY // threads, 40)))
+            live.append(connections.own)
+        return fold_unit(unit, connections.own)
+
+    with (
+        contextlib.ExitStack() as opened,
+        concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix="bellief-logs") as pool,
+    ):
+        waiting: collections.deque[concurrent.futures.Future] = collections.deque()
         try:
             for unit in units:
-                waiting.append(pool.submit(fold_unit, unit, scratch, memory, live))
+                waiting.append(pool.submit(work, unit))
                 # Parts that wait for an earlier one take memory, too.
                 if len(waiting) > threads + 1:
                     yield waiting.popleft().result()
@@ -37,7 +61,7 @@ def fold_units(units: Sequence[Unit], scratch: str, threads: int) -> Iterator[Pa
                 yield waiting.popleft().result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
-            for connection in list(live):
+            for running in live:
                 with contextlib.suppress(Exception):
-                    connection.interrupt()
+                    running.interrupt()
             raise

@@ -20,6 +20,8 @@ from bellief.logs.tally import Tally
 from bellief.logs.tally_files import is_tally, read_tallies
 
 if TYPE_CHECKING:
+    import duckdb
+
     from bellief.logs.sources import TableLog
     from bellief.logs.transitions import Transitions
 
@@ -126,10 +128,11 @@ def as_log(data: Any, *, query: str | None = None, database: str | os.PathLike |
 
 
 class Files(NamedTuple):
-    """Files in the order in which they are read, and a folder for what does not fit into memory."""
+    """Files in the order in which they are read, a folder for what does not fit into memory, and a connection."""
 
     files: list[LogFile]
     scratch: str
+    connection: "duckdb.DuckDBPyConnection"
 
 
 @contextlib.contextmanager
@@ -155,23 +158,24 @@ def _opened(
     else:
         with scratch_folder() as scratch:
             if query is not None:
-                yield Files([query_file(data, query, database, scratch)], scratch)
+                files = [query_file(data, query, database, scratch)]
             elif isinstance(data, str | os.PathLike) or (
-                isinstance(data, Sequence) and all(isinstance(path, str | os.PathLike) for path in data)
+                isinstance(data, list | tuple) and all(isinstance(path, str | os.PathLike) for path in data)
             ):
-                yield Files(expand(data, scratch, format), scratch)
+                files = expand(data, scratch, format)
             else:
-                yield Files([table_file(data, home, scratch)], scratch)
+                files = [table_file(data, home, scratch)]
+            with connect(scratch) as connection:
+                yield Files(files, scratch, connection)
 
 
-def _columns(file: LogFile, scratch: str) -> Sequence[str]:
+def _columns(file: LogFile, connection: "duckdb.DuckDBPyConnection") -> Sequence[str]:
     """Names of a file's columns; where DuckDB cannot tell, a second look says why in one sentence."""
     import duckdb
 
     try:
-        with connect(scratch) as connection:
-            if names := relation(connection, file).names:
-                return names
+        if names := relation(connection, file).names:
+            return names
     except (duckdb.Error, OSError, EOFError, UnicodeError):
         pass
     from bellief.logs.sources import file_columns
@@ -183,7 +187,7 @@ def _features(found: "Files | TableLog", reading: Reading) -> bool:
     """Whether states are vectors; the first table tells."""
     if not isinstance(found, Files):
         return bool(found.taken.features)
-    names = _columns(found.files[0], found.scratch)
+    names = _columns(found.files[0], found.connection)
     return not is_tally(names) and bool(take(names, reading.columns, found.files[0].source).features)
 
 
@@ -194,7 +198,7 @@ def _rows(found: "Files | TableLog", reading: Reading) -> "Transitions":
     if not isinstance(found, Files):
         return rows_of([found], *reading[:3])
     for file in found.files:
-        if is_tally(_columns(file, found.scratch)):
+        if is_tally(_columns(file, found.connection)):
             raise UserError(f"{file.source}a tally keeps no rows, and this needs their order: give the log itself.")
     return rows_of([file_log(file, reading.columns) for file in found.files], *reading[:3])
 
@@ -204,11 +208,11 @@ def _tally(found: "Files | TableLog", reading: Reading) -> Tally:
         from bellief.logs.validate import tally_of
 
         return tally_of([found], *reading[:3])
-    files, scratch = found
-    columns = [_columns(file, scratch) for file in files]
+    files = found.files
+    columns = [_columns(file, found.connection) for file in files]
     tallies = [is_tally(names) for names in columns]
     if all(tallies):
-        return read_tallies(files, scratch, *reading[:3])
+        return read_tallies(files, found.connection, *reading[:3])
     if any(tallies):
         file = files[tallies.index(True)]
         raise UserError(f"{file.source}this is a tally, and other files here are logs: make a tally of those first.")
@@ -224,13 +228,13 @@ def _fold(found: Files, taken: Sequence[Taken], reading: Reading) -> Tally:
     """Aggregated by DuckDB; where some row is not plainly in order, read row by row."""
     import duckdb
 
-    files, scratch = found
+    files = found.files
     folding = Folding(Axis("state", reading.states, reading.labels), Axis("action", reading.actions, reading.labels))
     work: list[Unit] = []
     try:
         for file, one in zip(files, taken, strict=True):
-            work += units(file, one, scratch)
-        for number, part in enumerate(_parts(work, scratch, reading)):
+            work += units(found.connection, file, one)
+        for number, part in enumerate(_parts(work, found, reading)):
             if part is not None:
                 folding.add(part, number)
             if reading.progress is not None:
@@ -242,14 +246,14 @@ def _fold(found: Files, taken: Sequence[Taken], reading: Reading) -> Tally:
     return _row_by_row(files, reading)
 
 
-def _parts(work: Sequence[Unit], scratch: str, reading: Reading) -> Iterator:
+def _parts(work: Sequence[Unit], found: Files, reading: Reading) -> Iterator:
     if reading.engine == "ray":
         from bellief.logs.ray_engine import fold_units_on_ray
 
         return fold_units_on_ray(work, reading.address)
     from bellief.logs.pool import default_threads, fold_units
 
-    return fold_units(work, scratch, reading.threads or default_threads())
+    return fold_units(work, found.connection, found.scratch, reading.threads or default_threads())
 
 
 def _row_by_row(files: Sequence[LogFile], reading: Reading) -> Tally:

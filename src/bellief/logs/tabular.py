@@ -7,7 +7,7 @@ from bellief.errors import UserError
 from bellief.logs.engine import connect, quoted
 from bellief.logs.labels import shown
 from bellief.logs.paths import LogFile, shown_path
-from bellief.logs.pool import MEMORY, default_threads
+from bellief.logs.pool import default_threads
 
 WAYS_IN = (
     "a path, a glob, a folder or a list of paths, minari:NAME, a pandas, Polars or Arrow table, a DuckDB relation, a "
@@ -29,7 +29,7 @@ def query_file(data: Any, query: str, database: str | os.PathLike | None, scratc
             raise UserError("A query must be one SELECT statement.")
         home = ":memory:" if database is None else os.fspath(database)
         target = os.path.join(scratch, "query.parquet")
-        with connect(scratch, home, default_threads(), f"{MEMORY}MB") as connection:
+        with connect(scratch, home, default_threads()) as connection:
             connection.execute(f"copy ({query.rstrip().rstrip(';')}) to {quoted(target)} (format parquet)")
     except duckdb.Error as error:
         detail = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__

@@ -8,18 +8,22 @@ episodes began in its state.
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bellief.errors import UserError
 from bellief.files import write_whole
 from bellief.logs.axes import Axis, Doubt, Sizes
-from bellief.logs.engine import connect, relation
-from bellief.logs.fold import LARGEST_REWARD, Folding, Part, flag_expression, key_expression, number_expression
+from bellief.logs.engine import relation
+from bellief.logs.fold import LARGEST_REWARD, Folding, Part, filled, flag_expression, key_expression, number_expression
 from bellief.logs.labels import shown
 from bellief.logs.origin import Origin
 from bellief.logs.paths import LogFile
 from bellief.logs.tally import Tally
+
+if TYPE_CHECKING:
+    import duckdb
 
 KEYS = ("state", "action", "next_state", "terminated")
 NUMBERS = ("n", "reward_mean", "reward_squares", "reward_low", "reward_high")
@@ -67,11 +71,17 @@ def save(tally: Tally, path: str | os.PathLike) -> Path:
         raise UserError(f"{path} cannot be written ({error.strerror or error}).") from None
 
 
-def read_tallies(files: Sequence[LogFile], scratch: str, states: Sizes, actions: Sizes, labels: bool | None) -> Tally:
+def read_tallies(
+    files: Sequence[LogFile],
+    connection: "duckdb.DuckDBPyConnection",
+    states: Sizes,
+    actions: Sizes,
+    labels: bool | None,
+) -> Tally:
     """The sum of some tallies."""
     folding = Folding(Axis("state", states, labels), Axis("action", actions, labels))
     for number, file in enumerate(files):
-        part, began, times = _read(file, scratch)
+        part, began, times = _read(file, connection)
         try:
             folding.add(part, number)
             folding.count_starts(folding.states.codes(began), times)
@@ -87,27 +97,25 @@ def read_tallies(files: Sequence[LogFile], scratch: str, states: Sizes, actions:
     return tally
 
 
-def _read(file: LogFile, scratch: str) -> tuple[Part, np.ndarray, np.ndarray]:
+def _read(file: LogFile, connection: "duckdb.DuckDBPyConnection") -> tuple[Part, np.ndarray, np.ndarray]:
     import duckdb
 
     try:
-        with connect(scratch) as connection:
-            source = relation(connection, file)
-            column = dict(zip(source.names, zip(source.columns, source.types, strict=True), strict=True))
-            empty = "''" if file.format == "csv" else "null"
-            selected = {name: key_expression(*column[name]) for name in KEYS[:3]}
-            selected["terminated"] = f"coalesce({flag_expression(*column['terminated'], file.format == 'csv')}, false)"
-            selected |= {name: f"coalesce({number_expression(*column[name])}, 'nan'::double)" for name in NUMBERS}
-            selected["begins"] = f"coalesce({column['action'][0]}::varchar = {empty}, true)"
-            columns = ", ".join(f"{expression} as {name}" for name, expression in selected.items())
-            found = connection.execute(f"select {columns} from {source.sql}").fetchnumpy()
+        source = relation(connection, file)
+        column = dict(zip(source.names, zip(source.columns, source.types, strict=True), strict=True))
+        selected = {name: key_expression(*column[name]) for name in KEYS[:3]}
+        selected["terminated"] = f"coalesce({flag_expression(*column['terminated'], file.format == 'csv')}, false)"
+        selected |= {name: f"coalesce({number_expression(*column[name])}, 'nan'::double)" for name in NUMBERS}
+        selected["begins"] = f"coalesce(trim({column['action'][0]}::varchar), '') = ''"
+        columns = ", ".join(f"{expression} as {name}" for name, expression in selected.items())
+        found = connection.execute(f"select {columns} from {source.sql}").fetchnumpy()
     except Doubt:
         raise UserError(
             f"{file.source}a column of this tally has a type that no tally has; see the guide to logs."
         ) from None
     except (duckdb.Error, UnicodeError) as error:
         raise UserError(f"{file.name} is not a readable tally ({shown(str(error).splitlines()[0])}).") from None
-    table = {name: np.ma.getdata(values) for name, values in found.items()}
+    table = {name: filled(values) for name, values in found.items()}
     _check(table, file.source)
     cells = ~table["begins"].astype(bool)
     moments = [table[name][cells] for name in NUMBERS]
