@@ -174,7 +174,7 @@ def _iterate(matrix: Any, discount: float, constant, guide: Guide | None, transp
     found = found.reshape(shape)
     goal = 10 * TOLERANCE * np.linalg.norm(constant, axis=-1)
     for draw in np.flatnonzero(~(np.linalg.norm(residual, axis=-1) <= goal * 10)):
-        found[draw] = _direct(matrix, discount, constant[draw], draw)
+        found[draw] = _direct(matrix, discount, constant[draw], int(draw))
     return found
 
 

@@ -68,10 +68,9 @@ class MeanMDP(NamedTuple):
     def _chain(self, policy: Float[np.ndarray, "S A"]) -> "_Chain":
         states, actions = policy.shape
         if isinstance(self.listed, np.ndarray):
-            weights = np.zeros((states, states, actions))
-            weights[np.arange(states), np.arange(states)] = policy
-            weights = weights.reshape(states, -1)
-            return _Chain((weights @ self.listed)[:, :states], weights @ self.spread, weights @ self.reward)
+            listed = np.einsum("sa,sat->st", policy, self.listed[:, :states].reshape(states, actions, states))
+            spread, reward = (field.reshape(policy.shape) for field in (self.spread, self.reward))
+            return _Chain(listed, (policy * spread).sum(-1), (policy * reward).sum(-1))
         from scipy import sparse
 
         state, action = np.nonzero(policy)

@@ -8,7 +8,7 @@ number again, so one draw a row is enough; `by_outcome` splits it into the outco
 >>> import numpy as np
 >>> from bellief.evaluation import rewards
 >>> from bellief.priors import Prior
->>> seen = rewards.Moments(count=np.array([2.0]), mean=np.array([2.0]), squares=np.array([2.0]))
+>>> seen = rewards.Moments(number=np.array([2.0]), mean=np.array([2.0]), squares=np.array([2.0]))
 >>> belief = rewards.posterior(Prior(), seen)
 >>> belief.location.round(3).tolist(), belief.strength.tolist(), belief.shape.tolist()
 ([1.333], [3.0], [2.0])
@@ -26,7 +26,7 @@ from bellief.priors import Prior
 class Moments(NamedTuple):
     """Number, mean and sum of squared deviations of the rewards of some pairs or cells."""
 
-    count: Float[np.ndarray, "N"]
+    number: Float[np.ndarray, "N"]
     mean: Float[np.ndarray, "N"]
     squares: Float[np.ndarray, "N"]
 
@@ -60,15 +60,15 @@ class Rewards(NamedTuple):
 def posterior(prior: Prior, pairs: Moments, cells: Moments | None = None, first=None) -> Rewards:
     """The belief after some rewards. `cells` and the rows' `first` cells: for priors with rewards by outcome."""
     if prior.outcome_strength is None:
-        strength = prior.reward_strength + pairs.count
+        strength = prior.reward_strength + pairs.number
         gap = pairs.mean - prior.reward_mean
-        rate = prior.reward_rate + pairs.squares / 2 + prior.reward_strength * pairs.count * gap**2 / (2 * strength)
-        location = prior.reward_mean + gap * pairs.count / strength
-        return Rewards(location, strength, prior.reward_shape + pairs.count / 2, rate)
+        rate = prior.reward_rate + pairs.squares / 2 + prior.reward_strength * pairs.number * gap**2 / (2 * strength)
+        location = prior.reward_mean + gap * pairs.number / strength
+        return Rewards(location, strength, prior.reward_shape + pairs.number / 2, rate)
     assert cells is not None
     each = prior.outcome_strength
-    strength = each + cells.count
-    weight = each * cells.count / strength
+    strength = each + cells.number
+    weight = each * cells.number / strength
     pair_strength = prior.reward_strength + rows.sums(weight, first)
     gap = cells.mean - prior.reward_mean
     pair_gap = rows.sums(weight * gap, first) / pair_strength
@@ -76,9 +76,9 @@ def posterior(prior: Prior, pairs: Moments, cells: Moments | None = None, first=
     return Rewards(
         location=prior.reward_mean + pair_gap,
         strength=pair_strength,
-        shape=prior.reward_shape + pairs.count / 2,
+        shape=prior.reward_shape + pairs.number / 2,
         rate=prior.reward_rate + (rows.sums(apart, first) + prior.reward_strength * pair_gap**2) / 2,
-        outcomes=Outcomes(cells.mean * cells.count / strength, each / strength, strength, each),
+        outcomes=Outcomes(cells.mean * cells.number / strength, each / strength, strength, each),
     )
 
 
@@ -86,8 +86,10 @@ def restrict(belief: Rewards, pairs: Int[np.ndarray, "r"], cells: Int[np.ndarray
     """The belief about some pairs and their cells."""
     by_outcome = belief.outcomes
     if by_outcome is not None:
-        by_outcome = Outcomes(*(field[cells] for field in by_outcome[:3]), by_outcome.unseen)
-    return Rewards(*(field[pairs] for field in belief[:4]), by_outcome)
+        location, share, strength = (field[cells] for field in by_outcome[:3])
+        by_outcome = Outcomes(location, share, strength, by_outcome.unseen)
+    location, strength, shape, rate = (field[pairs] for field in belief[:4])
+    return Rewards(location, strength, shape, rate, by_outcome)
 
 
 def expand(belief: Rewards, place: Int[np.ndarray, "C"], cells: int) -> Rewards:

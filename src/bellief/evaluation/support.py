@@ -1,6 +1,7 @@
 """The next states that are possible at all, where a user knows them."""
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def read_support(support: Any, log: Tally, terminates: bool) -> tuple[np.ndarray
         if not isinstance(support, str | os.PathLike | pd.DataFrame):
             raise UserError("The support must be a table, the path of a CSV file, or a SciPy matrix.")
         source = f"{support}: " if isinstance(support, str | os.PathLike) else "The support: "
-        frame = support if isinstance(support, pd.DataFrame) else read_table(support, ("state", "next_state"))
+        frame = support if isinstance(support, pd.DataFrame) else read_table(Path(support), ("state", "next_state"))
         state = _find_all(frame, "state", "state", log.states, log.state_labels, source)
         following = _find_all(frame, "next_state", "state", log.states, log.state_labels, source)
         by_action = "action" in frame
