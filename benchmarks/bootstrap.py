@@ -6,6 +6,7 @@ has one fixed point, found here by a linear solve; a pair that is not in the sam
 """
 
 import numpy as np
+
 from logs import DISCOUNT, Tally, Task
 
 

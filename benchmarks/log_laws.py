@@ -11,8 +11,9 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from logs import Tally, Task, load, read, simulate, step_gymnasium, tally
 from scipy import stats
+
+from logs import Tally, Task, load, read, simulate, step_gymnasium, tally
 
 
 def counts(task: Task, log: Tally) -> np.ndarray:

@@ -14,6 +14,7 @@ from bellief.logs.tally import LogStatistics
 from bellief.logs.transitions import Transitions
 from bellief.offline.checks import check_numbers
 from bellief.offline.models import Explored, sampled
+from bellief.offline.outcomes import only_ends
 from bellief.offline.policies import read_policy
 from bellief.offline.problem import Problem, prepare
 from bellief.offline.worlds import counts_of, outcome_rewards
@@ -144,6 +145,7 @@ def collect_next(
     table = read_policy(policy, log)
     explored = sampled(problem, seed, draws).explore(table)
     time = explored.visits.mean(0)[:, None] * table
+    time[only_ends(data.statistics())] = 0.0
     seen = log.visits()
     by_outcome = problem.prior.outcome_strength is not None
     rows, rewards = (_reductions_by_outcome if by_outcome else _reductions)(problem, explored, visits, seen)

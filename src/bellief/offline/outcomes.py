@@ -40,6 +40,13 @@ def merged_ends(log: Tally) -> Tally:
     return _MERGED[log]
 
 
+def only_ends(log: Tally) -> np.ndarray:
+    """States in which episodes end and nobody acts."""
+    ends = np.zeros(log.states, dtype=bool)
+    ends[log.cell_next[log.cell_terminated & (log.cell_next >= 0)]] = True
+    return ends & ~log.acting
+
+
 def by_outcome(log: Tally, terminates: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Counts and mean rewards of every outcome, and what is left of a pair's squared deviations within them."""
     log = merged_ends(log)
