@@ -62,10 +62,10 @@ def test_file_inside_a_file(call, data):
 
 
 def test_file_that_may_not_be_read(call, data, monkeypatch):
-    def refuse(path, **options):
-        raise PermissionError(13, "Permission denied", str(path))
+    def refuse(file):
+        raise PermissionError(13, "Permission denied", file.path)
 
-    monkeypatch.setattr("pandas.read_csv", refuse)
+    monkeypatch.setattr("bellief.logs.engine.open_binary", refuse)
     assert_one_sentence(call("evaluate", data), "data.csv cannot be read (Permission denied)")
 
 

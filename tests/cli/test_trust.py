@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bellief.decisions import check, variance_split
-from bellief.logs import Transitions
+from bellief.logs import Tally, Transitions
 from cli.conftest import HEADER, assert_one_sentence
 
 
@@ -22,8 +22,11 @@ def test_check(call, log):
     result = call("check", log, "--permutations", "99", "--json")
     assert result.code == 0
     document = json.loads(result.out)
+    assert document.pop("columns") == {name: name for name in HEADER.strip().split(",")}
+    assert document.pop("unused_columns") == []
     assert document == check(Transitions.from_csv(log), permutations=99).to_dict()
     shown = call("check", log, "--permutations", "99")
+    assert "state: column 'state'" in shown.out
     assert "next state depends on state and action only: p = " in shown.out
     assert_one_sentence(call("check", log, "--permutations", "5"), "--permutations must be at least 99")
     assert_one_sentence(call("check", "nowhere.csv"), "nowhere.csv does not exist")
@@ -85,7 +88,7 @@ def test_certify_mistakes(call, options, fragment):
 
 def test_evaluate_splits_the_variance(call, log):
     document = json.loads(call("evaluate", log, "--discount", "0.5", "--draws", "50", "--json").out)
-    expected = variance_split(Transitions.from_csv(log), discount=0.5, draws=50).to_dict()
+    expected = variance_split(Tally.from_file(log), discount=0.5, draws=50).to_dict()
     assert document["variance"] == expected
     with_horizon = json.loads(call("evaluate", log, "--horizon", "2", "--draws", "50", "--json").out)
     assert with_horizon["variance"] is None

@@ -145,6 +145,7 @@ def collect_next(
     values, time = SampledMDPs(problem, seed, draws).values_and_visits(table)
     found = slopes.moments(problem, values[:, None], time[:, None])
     time, seen = time.mean(0)[:, None] * table, log.visits()
+    time[problem.only_ends] = 0.0
     rows = table**2 * removed(problem, visits) * slopes.row_covariances(problem, found)[0, 0]
     with np.errstate(invalid="ignore"):
         rewards = (slopes.reward_variances(problem) - slopes.reward_variances(problem, visits)).reshape(seen.shape)

@@ -4,6 +4,7 @@ import dataclasses
 import weakref
 
 import numpy as np
+from jaxtyping import Bool
 
 from bellief.logs import moments
 from bellief.logs.tally import Tally
@@ -43,3 +44,17 @@ def merged_ends(log: Tally) -> Tally:
         )
         _MERGED[log] = merged
     return merged
+
+
+def only_ends(log: Tally) -> Bool[np.ndarray, "S"]:
+    """States in which episodes end and nobody acts.
+
+    >>> import bellief
+    >>> from bellief.evaluation.ends import only_ends
+    >>> log = bellief.Transitions.from_arrays([0, 1], [0, 0], [0.0, 1.0], [1, 2], terminated=[False, True]).tally()
+    >>> only_ends(log).tolist()
+    [False, False, True]
+    """
+    ends = np.zeros(log.states, dtype=bool)
+    ends[log.cell_next[log.cell_terminated & (log.cell_next >= 0)]] = True
+    return ends & ~log.acting

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from bellief.errors import UserError
 from bellief.evaluation import rewards, rows
 from bellief.evaluation.checks import check_choice, check_draws
-from bellief.evaluation.ends import merged_ends
+from bellief.evaluation.ends import merged_ends, only_ends
 from bellief.evaluation.logged_prior import read_prior
 from bellief.evaluation.mean_mdp import MeanMDP
 from bellief.evaluation.support import read_support
@@ -34,7 +34,10 @@ class Part(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Problem:
-    """A log with everything that has to be assumed about it. `support`: a row and an outcome for each possibility."""
+    """A log with everything that has to be assumed about it.
+
+    `only_ends` marks states in which episodes end and nobody acts; `support`: a row and an outcome for each possibility.
+    """
 
     log: Tally
     discount: float
@@ -42,6 +45,7 @@ class Problem:
     prior: Prior
     start: Float[np.ndarray, "S"]
     terminates: bool
+    only_ends: Bool[np.ndarray, "S"]
     support: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
@@ -140,7 +144,8 @@ def prepare(
 ) -> Problem:
     """Check what the user gave; nothing large is allocated before its size was checked."""
     _note_belief(belief)
-    log = merged_ends(as_tally(data))
+    given = as_tally(data)
+    log = merged_ends(given)
     if log.ends and terminates is False:
         raise UserError("Episodes end in the data, so terminates cannot be False.")
     if discount == 1 and horizon is None and not (log.ends or terminates):
@@ -158,6 +163,7 @@ def prepare(
         scaled_prior(prior, reward_scale, log),
         read_start(start, log),
         ends,
+        only_ends(given),
         None if support is None else read_support(support, log, ends),
     )
 

@@ -229,10 +229,9 @@ def _refined(connection: "duckdb.DuckDBPyConnection", rows: str, found: dict[str
 
 def _edge(connection: "duckdb.DuckDBPyConnection", rows: str, found: dict[str, np.ndarray], unit: Unit) -> Edge:
     if unit.end is not None:
-        query = f"select s, f, e from {rows} where i = "
-        first = connection.execute(query + str(unit.begin)).fetchnumpy()
-        last = connection.execute(query + str(unit.end - 1)).fetchnumpy()
-        return Edge(filled(first["s"]), filled(last["f"]), bool(last["e"][0]))
+        query = f"select s, f, e from {rows} where i in ({unit.begin}, {unit.end - 1}) order by i"
+        two = connection.execute(query).fetchnumpy()
+        return Edge(filled(two["s"])[:1], filled(two["f"])[-1:], bool(two["e"][-1]))
     first_at, last_at = int(found["row_first"].argmin()), int(found["row_last"].argmax())
     state, following = filled(found["s"])[first_at], filled(found["f"])[last_at]
     kind = found["s"].dtype

@@ -67,7 +67,7 @@ def _expand_one(path: str | os.PathLike, number: int, scratch: str, format: str 
     text = os.fspath(path)
     try:
         mode = os.stat(text).st_mode
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         found = sorted(glob.glob(text, recursive=True)) if glob.has_magic(text) else []
         if not found:
             kind = KINDS[log_file(text, format=format).format]
