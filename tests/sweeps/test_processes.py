@@ -234,14 +234,14 @@ def test_workers_are_replaced_and_survive_nothing(tmp_path, monkeypatch, finishe
     def listen(event):
         events.append(event["kind"])
         if event["kind"] == "begin" and events.count("begin") == 2:
-            next(iter(engine.workers.values())).process.kill()
+            engine.workers[0].signal(signal.SIGKILL)
 
     spec = build_spec(TINY | {"agents": agents, "runs": 20}, "test")
     summary = run_sweep(spec, tmp_path / "a", engine=lambda: engine, listen=listen)
     assert (summary.finished, summary.failed) == (4, {})
     assert events.count("lost") == 1
     assert engine.started == 3
-    assert engine.workers == {}
+    assert engine.workers == []
 
 
 @pytest.mark.slow
@@ -253,9 +253,9 @@ def test_a_cell_lost_while_the_others_are_idle(tmp_path):
         if event["kind"] == "begin":
             begun.append(event["cell"])
         if event["kind"] == "finished" and len(begun) == 2:
-            busy = [worker for worker in engine.workers.values() if worker.cell and worker.cell.id != event["cell"]]
-            for worker in busy:
-                worker.process.kill()
+            for worker in engine.workers:
+                if worker.cell and worker.cell.id != event["cell"]:
+                    worker.signal(signal.SIGKILL)
 
     spec = build_spec(TINY | {"steps": 4000, "agents": ["q-learning", "psrl"], "runs": 10}, "test")
     assert run_sweep(spec, tmp_path / "a", engine=lambda: engine, listen=listen).finished == 2
