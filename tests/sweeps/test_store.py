@@ -1,6 +1,5 @@
 """The store and its lock: nothing half-written, nothing trusted that was damaged, one writer at a time."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -240,9 +239,8 @@ def test_a_description_of_a_holder_that_cannot_be_read(tmp_path, content):
 
 def test_without_the_package_filelock(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "filelock", None)
-    with lock.hold(tmp_path):
-        with pytest.raises(UserError, match="is being written"), lock.hold(tmp_path):
-            pass
+    with lock.hold(tmp_path), pytest.raises(UserError, match="is being written"), lock.hold(tmp_path):
+        pass
     with lock.hold(tmp_path) as stale:
         assert not stale
 

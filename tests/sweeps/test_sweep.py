@@ -212,7 +212,7 @@ def twice(tmp_path, tiny, finished, tiny_cells):
                 random = np.random.default_rng(0).normal(size=len(total))
                 columns = {name: table[name] for name in table.column_names}
                 kept["curves"] = tables.to_parquet(columns | {"total": total * (1 + shift + noise * random)})
-            facts = {"seconds": 1.0, "made": [made if changed else "here"]}
+            facts = {"seconds": 1.0, "made": [{"where": made if changed else "here"}]}
             one.commit(tiny_cells[0], kept, tables.content_hash(kept), **facts)
             stores.append(one)
         return compare(*stores, tiny_cells[0].id)

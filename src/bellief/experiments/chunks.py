@@ -5,7 +5,7 @@ import functools
 import threading
 from collections.abc import Callable, Generator
 from concurrent.futures import FIRST_EXCEPTION, CancelledError, ThreadPoolExecutor, wait
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import numpy as np
@@ -14,6 +14,7 @@ import pandas as pd
 from bellief.experiments import devices, loop
 from bellief.experiments.collect import Collector
 from bellief.experiments.devices import Places
+from bellief.experiments.stepped import ReplayError
 from bellief.processors import cores
 
 
@@ -28,25 +29,66 @@ def _keys(seed: Any, environment: str, agent: str, numbers) -> loop.RunKeys:
     return jax.vmap(lambda number: loop.run_keys(seed, environment, agent, number))(numbers)
 
 
+class Checkpoints(Protocol):
+    """Keeps where chunks stand, so that an interrupted run can go on."""
+
+    def load(self, chunk: range, shapes: Callable[[], Any]) -> tuple[loop.Snapshot, Collector] | None:
+        """Where a chunk stands; `shapes` gives the shapes and dtypes that its runs must have."""
+
+    def due(self, chunk: range) -> bool:
+        """Whether it is time for another checkpoint."""
+
+    def save(self, chunk: range, snapshot: loop.Snapshot, gathered: Collector) -> None:
+        """Keep a checkpoint."""
+
+
 def run_chunks(
     chunks: list[range],
-    events: Callable[[range], Generator[Any]],
+    events: Callable[[range, loop.Snapshot | None], Generator[Any]],
     plans: int,
     progress: Callable[[float], None] | None,
     places: Places,
+    checkpoints: Checkpoints | None = None,
+    shapes: Callable[[range], Any] = lambda numbers: None,
 ) -> list[Collector]:
-    """Gather the events of every chunk, several at once; `plans` is how many each makes, for the progress."""
+    """Gather the events of every chunk, several at once; `plans` is how many each makes, for the progress.
+
+    With `checkpoints`, chunks go on from where they stood, and an error or interrupt saves every chunk under way.
+    """
     report = _Progress(progress, len(chunks) * plans)
 
-    def one_chunk(numbers: range) -> Collector:
-        gathered = Collector()
+    def gather(numbers: range, resume: loop.Snapshot | None, gathered: Collector) -> Collector:
+        latest = None  # the last snapshot, while its arrays are still there
         # Closed at once where something fails, so that no environment stays open while an error is on its way.
-        with devices.at_work(places), contextlib.closing(events(numbers)) as stream:
+        with contextlib.closing(events(numbers, resume)) as stream:
             for event in stream:
                 gathered.add(event)
                 if isinstance(event, loop.Plan):
-                    report.tick()
+                    report.tick(may_stop=checkpoints is None)
+                if gathered.last is None:
+                    latest = event if isinstance(event, loop.Snapshot) else None
+                if checkpoints is not None and latest is not None and gathered.last is None:
+                    stopping = report.stopped
+                    if stopping or checkpoints.due(numbers):
+                        checkpoints.save(numbers, latest, gathered)
+                    if stopping:
+                        raise CancelledError
+        if checkpoints is not None and latest is not None and len(chunks) > 1:
+            checkpoints.save(numbers, latest, gathered)
         return gathered
+
+    def one_chunk(numbers: range) -> Collector:
+        if report.stopped:
+            raise CancelledError
+        with devices.at_work(places):
+            found = None if checkpoints is None else checkpoints.load(numbers, lambda: shapes(numbers))
+            if found is not None:
+                report.tick(found[1].number)
+                try:
+                    return gather(numbers, *found)
+                except ReplayError:  # a real environment that does not repeat itself: from the beginning
+                    pass
+            return gather(numbers, None, Collector())
 
     with ThreadPoolExecutor(workers(len(chunks), places)) as pool:
         try:
@@ -86,11 +128,11 @@ class _Progress:
         """Make every chunk give up at its next plan."""
         self.stopped = True
 
-    def tick(self) -> None:
-        """One more plan is done."""
-        if self.stopped:
+    def tick(self, plans: int = 1, may_stop: bool = False) -> None:
+        """So many more plans are done."""
+        if self.stopped and may_stop:
             raise CancelledError
         with self.lock:
-            self.done += 1
+            self.done += plans
             if self.callback is not None:
-                self.callback(self.done / self.total)
+                self.callback(min(self.done / self.total, 1.0))

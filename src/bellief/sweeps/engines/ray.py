@@ -187,13 +187,14 @@ class _Stop:
     def _ask(self, control: Any) -> None:
         import ray
 
-        while not self.over.wait(0.5):
+        while not self.over.is_set():
             try:
                 if ray.get(control.is_stopped.remote(), timeout=30):
                     self.flag.set()
                     return
             except Exception:  # the driver is gone, and this task soon will be
                 return
+            self.over.wait(0.5)
 
 
 def _task(
