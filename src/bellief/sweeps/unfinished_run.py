@@ -114,9 +114,9 @@ def _check_same(folder: Path, path: Path, described: dict[str, Any]) -> None:
         before = None
     if before != described:
         names = [name for name in described if not isinstance(before, dict) or before.get(name) != described[name]]
+        other = ", ".join(names[:3]) or "description"
         raise UserError(
-            f"{folder} holds an unfinished run with another {', '.join(names[:3]) or 'description'}; finish it with its "
-            "own command, or delete the folder."
+            f"{folder} holds an unfinished run with another {other}; finish it with its own command, or delete it."
         )
 
 

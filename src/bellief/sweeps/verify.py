@@ -94,7 +94,7 @@ def _check_cells(results: SweepResults) -> dict[str, str]:
                 record = results.store.check(cell) or {"files": {}, "content": ""}
                 content = {name: results.store.read(cell, name) for name in record["files"]}
                 if tables.content_hash(content) != record["content"]:
-                    damaged[cell] = "its numbers are not those of its record"
+                    damaged[cell] = f"its numbers are not those of its record: delete cells/{cell}.json"
             except (Damaged, tables.UnreadableTable) as error:
                 damaged[cell] = str(error)
             if cell in damaged:
