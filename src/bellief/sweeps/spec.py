@@ -9,24 +9,19 @@ command line, and the sweep's name becomes one folder in it.
 (0, ['q-learning'])
 """
 
+import importlib.util
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import yaml
 
 from bellief.errors import UserError, shorten
 
-try:
+if TYPE_CHECKING or importlib.util.find_spec("pydantic"):
     from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
-except ImportError:
-    from bellief.sweeps.plain_models import (  # type: ignore[assignment]
-        BaseModel,
-        ConfigDict,
-        Field,
-        ValidationError,
-        field_validator,
-    )
+else:
+    from bellief.sweeps.plain_models import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 FORMAT = 1
 LARGEST_FILE = 1_000_000

@@ -70,5 +70,5 @@ def _compute(group: list[Cell], job: Job) -> Iterator[Event]:
                 yield {"cell": cell.id, **event}
         elif isinstance(message, work.Stopped):
             yield from ({"kind": "stopped", "cell": cell.id} for cell in group)
-        elif (event := progress_event(message)) is not None:
-            yield from ({"cell": cell.id, **event} for cell in group)
+        elif (told := progress_event(message)) is not None:
+            yield from ({"cell": cell.id, **told} for cell in group)
