@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellief import files
+from bellief.cli.failures import describe
+from bellief.errors import UserError
 from bellief.files import neutralise, restore, to_csv
 from bellief.policies import save_policy
 
@@ -68,3 +70,11 @@ def test_a_full_disk_names_the_file(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space") as caught:
         files.write_whole(tmp_path / "curves.csv", b"x")
     assert caught.value.filename == str(tmp_path / "curves.csv")
+
+
+def test_messages_are_short():
+    label = "x" * 10_000_000
+    assert len(str(UserError(f"There is no state '{label}'; correct it."))) <= 2000
+    sentence, code = describe(RuntimeError(label))
+    assert (len(sentence) <= 2000, code) == (True, 1)
+    assert str(UserError("a\nb")) == "a b"
