@@ -31,8 +31,8 @@ from bellief.sweeps.spec import Spec, build_spec, parse_yaml
 
 FORMAT = 1
 FOLDERS = ("metrics", "cells", "checkpoints", "sessions", "quarantine")
-# Tables that every finished cell has.
-REQUIRED = {"curves", "runs", "plans"}
+# The table without which a cell is nothing.
+REQUIRED = {"curves"}
 # Bytes: larger files are nothing that Bellief wrote, and are not read. A manifest has some 300 for each of a million
 # cells.
 LARGEST_CONFIG, LARGEST_RECORD, LARGEST_MANIFEST = 4_000_000, 16_000_000, 1_000_000_000
