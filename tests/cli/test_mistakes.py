@@ -160,7 +160,14 @@ RUN_MISTAKES = {
         ["steps need about", "of memory"],
     ),
     "thirty nines for a setting": (["--set", f"samples={'9' * 30}"], ["'samples' must be at most 2147483647"]),
-    "thirty nines for an environment": (["--env", "nchain", "--set", f"env.states={'9' * 30}"], ["states"]),
+    "thirty nines for an environment": (
+        ["--env", "nchain", "--set", f"env.size={'9' * 30}"],
+        ["'size' is 9999", "at most 20000"],
+    ),
+    "four hundred nines for a reward": (
+        ["--set", f"env.small_reward={'9' * 400}"],
+        ["'small_reward'", "finite number"],
+    ),
     "half-life zero": (["--half-life", "0"], ["--half-life must be a finite number above 0, not 0"]),
     "half-life infinite": (["--half-life", "inf"], ["--half-life", "inf"]),
 }

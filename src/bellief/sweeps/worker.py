@@ -26,16 +26,16 @@ FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 SIGNALS = {signal.SIGINT, signal.SIGTERM}
 
 _stop = threading.Event()
-_news: list[Connection] = []
+_progress: list[Connection] = []
 _latest: list[str] = []
 
 
-def start(news: Connection, debug: bool) -> None:
+def start(progress: Connection, debug: bool) -> None:
     """Prepare a new process."""
     if not debug:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     os.dup2(2, 1)  # standard output belongs to the driver
-    _news.append(news)
+    _progress.append(progress)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver decides
     signal.signal(signal.SIGTERM, lambda number, frame: _stop.set())
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
@@ -56,7 +56,7 @@ def describe() -> Event:
     return {"pid": os.getpid(), "backend": jax.default_backend()}
 
 
-def obey(order: Event) -> Event:
+def execute(order: Event) -> Event:
     """Compute a cell, or measure one; returns how it ended. Nothing is raised."""
     try:
         forget_other_programs(order["settings"])
@@ -75,7 +75,7 @@ def obey(order: Event) -> Event:
         memory = isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
         reason = "there is not enough memory for it" if memory else f"{type(error).__name__}: {error}"
         told = {"kind": "failed", "reason": " ".join(reason.split())[:1000]}
-    _news[0].send(None)  # wakes the driver
+    _progress[0].send(None)  # wakes the driver
     return {"cell": order["id"], **told}
 
 
@@ -94,7 +94,7 @@ def _compute(order: Event) -> Event:
                 told = finished_event(message)
                 store.commit(cell, tables, told["content"], **{name: told[name] for name in RECORDED})
             case _ if (event := progress_event(message)) is not None:
-                _news[0].send({"cell": cell.id, **event})
+                _progress[0].send({"cell": cell.id, **event})
     return told
 
 

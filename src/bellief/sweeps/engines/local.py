@@ -37,7 +37,7 @@ class Worker:
         self.programs = 0
         self.pid: int | None = None
         self.backend: str | None = None
-        self.news, self._theirs = context.Pipe(duplex=False)
+        self.progress, self._theirs = context.Pipe(duplex=False)
         self.pool = ProcessPoolExecutor(1, context, initializer=worker.start, initargs=(self._theirs, debug))
         with _starting():
             self.future: Future[Event] = self.pool.submit(worker.describe)
@@ -49,8 +49,8 @@ class Worker:
     def messages(self) -> Iterator[Event]:
         """What it has told of its cell; after the last message its answer is there, or its process is gone."""
         with contextlib.suppress(EOFError, OSError):
-            while self.news.poll():
-                message = self.news.recv()
+            while self.progress.poll():
+                message = self.progress.recv()
                 if message is None:
                     with contextlib.suppress(BrokenProcessPool):
                         self.future.result()
@@ -68,7 +68,7 @@ class Worker:
         if not self.future.done():
             self.signal(signal.SIGKILL)
         self.pool.shutdown(wait=True, cancel_futures=True)
-        self.news.close()
+        self.progress.close()
         self._theirs.close()
 
 
@@ -131,7 +131,7 @@ class Local:
                     one.signal(signal.SIGTERM)
                 yield STOPPING
             self._start_missing(waiting)
-            connection.wait([one.news for one in self.workers], PAUSE)
+            connection.wait([one.progress for one in self.workers], PAUSE)
             for one in list(self.workers):
                 yield from one.messages()
                 if one.future.done() and not one.ready():
@@ -155,7 +155,7 @@ class Local:
         except BrokenProcessPool:
             event = {"kind": "lost", "reason": "its process ended"}
         if one.pid is None:
-            self._greet(one, event)
+            self._note_start(one, event)
             return
         cell, one.cell = one.cell, None
         assert cell is not None
@@ -169,7 +169,7 @@ class Local:
                 waiting.insert(0, cell)
         yield event
 
-    def _greet(self, one: Worker, event: Event) -> None:
+    def _note_start(self, one: Worker, event: Event) -> None:
         """A new process is there, or was lost on its way: then another is started, up to a point."""
         if event.get("kind") != "lost":
             one.pid, one.backend, self.failures = event["pid"], event["backend"], 0
@@ -193,7 +193,7 @@ class Local:
         order = {"kind": "compute", "id": cell.id, "identity": cell.identity, "settings": settings, "every": job.every}
         try:
             folder = str(job.home(cell.id).folder.absolute())
-            one.future = one.pool.submit(worker.obey, order | {"folder": folder})
+            one.future = one.pool.submit(worker.execute, order | {"folder": folder})
         except BrokenProcessPool:  # killed while it had nothing to do
             self._end(one)
             return
@@ -216,12 +216,12 @@ class Local:
             one = self.workers[0] if self.workers else self._start()
             if one.pid is None:
                 try:
-                    self._greet(one, one.future.result())
+                    self._note_start(one, one.future.result())
                 except BrokenProcessPool:
-                    self._greet(one, {"kind": "lost"})
+                    self._note_start(one, {"kind": "lost"})
                 continue
             try:
-                one.future = one.pool.submit(worker.obey, order)
+                one.future = one.pool.submit(worker.execute, order)
                 return one.future.result()
             except BrokenProcessPool:
                 self._end(one)
