@@ -166,7 +166,7 @@ def test_killed_while_results_are_put_in_place(tmp_path, whole, monkeypatch):
     ("number", "code", "word"), [(signal.SIGINT, 130, "Interrupted"), (signal.SIGTERM, 143, "Term")]
 )
 def test_the_program_is_interrupted_and_goes_on(program, tmp_path, number, code, word):
-    command = ("run", "--env", "nchain", "--agent", "psrl", "--steps", "3000000", "--runs", "20", "--quiet")
+    command = ("run", "--env", "nchain", "--agent", "psrl", "--steps", "300000", "--runs", "20", "--quiet")
     process = program.start(*command, "--out", "a")
     while not (tmp_path / "a" / "checkpoint" / "lock.json").exists():
         assert process.poll() is None
@@ -201,7 +201,7 @@ def wait_for_compilation(process, seconds=60):
 
 @pytest.mark.kills
 def test_terminated_without_a_folder(program):
-    process = program.start("run", "--env", "nchain", "--steps", "2000000000", "--quiet")
+    process = program.start("run", "--env", "nchain", "--agent", "psrl", "--steps", "2000000000", "--quiet")
     wait_for_compilation(process)
     process.terminate()
     _, err = process.communicate(timeout=120)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+from random import Random
 
 import pytest
 import yaml
@@ -209,3 +210,86 @@ def test_the_same_cell_twice(tmp_path):
 def test_layout_of_the_description_is_no_change(copied):
     change_config(copied, lambda sweep: None)  # written again by another library
     assert problems_of(copied)["problems"] == []
+
+
+VALUES = (None, 0, -1, 1.5, 1e300, True, "", "x", "9" * 30, [], {}, [1], {"a": 1}, [[[]]], "2026-01-01")
+
+
+def mutate(document, random):
+    """A document with one value, anywhere in it, put in the place of another."""
+    place = document
+    while True:
+        keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+        key = random.choice(keys)
+        inner = place[key]
+        if isinstance(inner, dict | list) and inner and random.random() < 0.7:
+            place = inner
+            continue
+        if isinstance(place, dict) and random.random() < 0.2:
+            del place[key]
+        else:
+            place[key] = random.choice(VALUES)
+        return
+
+
+def damage(folder, random):
+    """One file of the store changed: cut, flipped, emptied, exchanged, or changed inside and sealed again."""
+    path = random.choice(
+        [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith(".")]
+    )
+    content = path.read_bytes()
+    kind = random.choice(["cut", "flip", "empty", "exchange", "inside", "inside", "inside"])
+    if kind == "inside" and path.suffix == ".json":
+        document = json.loads(content)
+        mutate(document, random)
+        document.pop("sha256", None)
+        path.write_bytes(json.dumps(document).encode())
+        rewrite(path)
+    elif kind == "inside" and path.suffix == ".yaml":
+        document = yaml.safe_load(content)
+        mutate(document, random)
+        path.write_text(yaml.safe_dump(document))
+    elif kind == "cut":
+        path.write_bytes(content[: random.randrange(len(content))])
+    elif kind == "empty":
+        path.write_bytes(b"")
+    elif kind == "exchange":
+        others = [one for one in sorted(path.parent.iterdir()) if one.is_file()]
+        path.write_bytes(random.choice(others).read_bytes())
+    else:
+        changed = bytearray(content)
+        changed[random.randrange(len(changed))] ^= 1 << random.randrange(8)
+        path.write_bytes(bytes(changed))
+    return f"{kind} {path.name}"
+
+
+def use(folder, out):
+    """Everything that reads a store, one after another."""
+    from bellief.report.sweep_page import write_sweep_report
+
+    yield lambda: open_store(folder).to_dict()
+    yield lambda: verify(open_store(folder), recompute=0)
+    yield lambda: open_store(folder).export(out / "all.csv")
+    yield lambda: write_sweep_report(folder, out / "page.html")
+    yield lambda: run_sweep(store.Store(folder).spec, folder, engine=lambda: Inline(skip))
+
+
+@pytest.mark.parametrize("seed", [10, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(10))])
+def test_random_damage_is_never_a_bug(whole, tmp_path, seed):
+    """Ten damaged stores a seed: listed, verified, exported, reported and resumed, or refused in one sentence."""
+    random = Random(seed)
+    for number in range(10):
+        folder = shutil.copytree(whole, tmp_path / str(number))
+        done = [damage(folder, random) for _ in range(random.choice([1, 1, 2]))]
+        for step in use(folder, tmp_path):
+            try:
+                step()
+            except UserError:
+                continue
+            except Exception as error:
+                raise AssertionError(f"seed {seed}: {done}") from error
+
+
+def skip(cell):
+    """Nothing is computed."""
+    return {"kind": "failed", "reason": "not here"}

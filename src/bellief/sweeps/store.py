@@ -243,7 +243,8 @@ class Store:
         for path in sorted((self.folder / "sessions").glob("*.json")):
             try:
                 session = _unseal(_read_limited(path, LARGEST_RECORD))
-                found[path.name] = session if isinstance(session.get("began"), str) else None
+                whole = isinstance(session.get("began"), str) and isinstance(session.get("software"), dict)
+                found[path.name] = session if whole else None
             except (Damaged, OSError):
                 found[path.name] = None
         return found
@@ -276,6 +277,7 @@ def _check_record(record: dict[str, Any]) -> None:
         isinstance(record.get("id"), str)
         and isinstance(record.get("identity"), dict)
         and isinstance(record.get("content"), str)
+        and isinstance(record.get("finished"), str)
         and isinstance(files, dict)
         and set(files) >= REQUIRED
         and all(re.fullmatch(r"[a-z]{1,20}", name) for name in files)

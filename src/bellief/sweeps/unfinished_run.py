@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,7 +19,6 @@ from bellief.experiments.loop import Snapshot
 from bellief.experiments.results import check_new_folder
 from bellief.files import sync_folder, write_whole
 from bellief.sweeps import lock
-from bellief.sweeps.cells import canonical
 from bellief.sweeps.checkpoint import CheckpointError, decode, encode
 
 # Seconds between two checkpoints of runs that are computed together.
@@ -33,9 +31,8 @@ class UnfinishedRun:
 
     def __init__(self, folder: Path, described: dict[str, Any], every: float):
         self.folder, self.every = folder, every
-        self.id = hashlib.sha256(canonical(described).encode()).hexdigest()[:20]
+        self.id = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:20]
         self.saved: dict[range, float] = {}
-        self.lock = threading.Lock()
 
     def _path(self, chunk: range) -> Path:
         return self.folder / f"runs-{chunk.start}-to-{chunk.stop - 1}.npz"
