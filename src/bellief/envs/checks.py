@@ -27,6 +27,6 @@ def check_count(name: str, value: Any, least: int, most: int = 2**31 - 1) -> int
     """`value` as an int, if it is a whole number of at least `least` and at most `most`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise UserError(f"Parameter '{name}' is {value!r}: set it to a whole number of at least {least}.")
-    if value > most:
+    if int(value) > most:
         raise UserError(f"Parameter '{name}' is {shorten(str(value), 40)}: set it to at most {most}.")
     return int(value)

@@ -12,7 +12,8 @@ from bellief.envs import Environment, make
 from bellief.envs.box import BoxEnvironment
 from bellief.errors import UserError
 from bellief.experiments import loop, stepped
-from bellief.experiments.chunks import Checkpoints, by_run, chunk_keys, run_chunks
+from bellief.experiments.checkpoints import Checkpoints
+from bellief.experiments.chunks import by_run, chunk_keys, run_chunks
 from bellief.experiments.devices import at_work, find_places, wake
 from bellief.experiments.results import RunResult, check_size, reading_steps
 from bellief.experiments.run_box import Compiled, Real, open_box, run_box

@@ -19,7 +19,8 @@ from bellief.envs import Environment, make_any
 from bellief.envs.box import BoxEnvironment
 from bellief.errors import UserError
 from bellief.experiments import box_loop, box_stepped, devices, loop, stepped
-from bellief.experiments.chunks import Checkpoints, by_run, chunk_keys, run_chunks
+from bellief.experiments.checkpoints import Checkpoints
+from bellief.experiments.chunks import by_run, chunk_keys, run_chunks
 from bellief.experiments.collect import EPISODE_COUNTS
 from bellief.experiments.devices import Places, find_places
 from bellief.experiments.results import RunResult, check_new_folder, check_size, last_tenth, reading_steps, summarise
