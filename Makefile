@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all coverage mutation fuzz lint docs docs-test dist audit newcomer lock bench soak clean
+.PHONY: help demo test test-kills test-all coverage mutation fuzz lint docs docs-test dist audit newcomer lock bench soak clean
 
 # The first of these that really starts and is a supported version; choose another with `make PYTHON=/path/to/python`.
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
@@ -30,6 +30,9 @@ demo: $(READY)  ## run the demonstration (DEMO_FLAGS=--quick for a short one)
 # without source lines in what is compiled a tenth less again. `test-all` compiles as users do.
 test: $(READY)  ## run the fast tests (PYTEST_FLAGS=..., WORKERS=2)
 	@JAX_DISABLE_MOST_OPTIMIZATIONS=1 JAX_TRACEBACK_IN_LOCATIONS_LIMIT=0 $(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_FLAGS)
+
+test-kills: $(READY)  ## kill sweeps, workers and nodes of Ray, fill disks: the same bytes afterwards (two minutes)
+	@JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(BIN)/python -m pytest -n 0 -m kills $(PYTEST_FLAGS)
 
 test-all: $(READY)  ## run all tests, the slow statistical ones too
 	@$(BIN)/python -m pytest -n $(WORKERS) -m "" $(PYTEST_FLAGS)

@@ -110,3 +110,26 @@ def test_diagram_of_the_layers_is_the_contract():
 def test_lines_of_the_mutation_sample_are_where_they_were():
     done = subprocess.run([sys.executable, ROOT / "tools" / "mutate.py", "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def promised_tests():
+    """Tests that the page on hardening names, as file and function."""
+    text = (ROOT / "docs" / "results" / "hardening.md").read_text()
+    return sorted(set(re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text)))
+
+
+def test_tests_that_the_documentation_names_are_there():
+    found = promised_tests()
+    assert len(found) > 20
+    for path, name in found:
+        assert re.search(rf"^def {name}\(", (ROOT / path).read_text(), re.MULTILINE), f"{path} has no {name}"
+
+
+def test_every_promise_on_reliability_is_in_the_readme():
+    """The table of promises quotes the README; who changes a sentence there looks for its test here."""
+    table = (ROOT / "docs" / "results" / "hardening.md").read_text().partition("## What the README promises")[2]
+    readme = " ".join((ROOT / "README.md").read_text().replace("*", "").split())
+    sentences = [line.split("|")[1].strip() for line in table.splitlines() if "`tests/" in line]
+    assert len(sentences) >= 4
+    for sentence in sentences:
+        assert sentence in readme, f"the README does not say '{sentence}'"

@@ -14,7 +14,7 @@ from bellief.envs import Environment, make
 from bellief.errors import UserError
 from bellief.evaluation import evaluate
 from bellief.experiments import RunResult, run
-from bellief.files import write_whole
+from bellief.files import to_csv, write_whole
 from bellief.logs import Transitions
 from bellief.mdp.bellman import evaluate_exact, long_run_average
 from bellief.plots.style import save
@@ -203,6 +203,6 @@ def _write_all(
         "curves": demo_results.curves_table(results),
     }
     for name, table in tables.items():
-        write_whole(out / f"{name}.csv", table.to_csv(index=False, lineterminator="\n").encode())
+        write_whole(out / f"{name}.csv", to_csv(table))
     page = demo_page.build_page(evaluations, shown, distances, results, optimum, seed)
     return write_whole(out / "index.html", render(page).encode())

@@ -16,5 +16,22 @@ class UserError(ValueError):
     """
 
     def __init__(self, message: object = "") -> None:
-        # Texts from elsewhere (a cell, another library's complaint) may bring line breaks; a sentence has none.
-        super().__init__(" ".join(str(message).splitlines()))
+        # Texts from elsewhere (a cell, another library's complaint) may bring line breaks, and be of any length.
+        super().__init__(" ".join(shorten(str(message)).splitlines()))
+
+
+# Characters of the longest message; a label or a file can be far longer.
+LONGEST = 2000
+
+
+def shorten(text: str, longest: int = LONGEST) -> str:
+    """A text with its middle left out where it is too long.
+
+    >>> from bellief.errors import shorten
+    >>> shorten("abcdefghijklmnopqrstuvwxyz", 12)
+    'abcd ... xyz'
+    """
+    if len(text) <= longest:
+        return text
+    kept = longest - 5
+    return f"{text[: kept - kept // 2]} ... {text[len(text) - kept // 2 :]}"

@@ -1,14 +1,16 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all, and tables that spreadsheets do not run."""
 
 import contextlib
 import io
 import os
+import re
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas as pd
 
 PART = ".part"
 
@@ -30,6 +32,10 @@ def write_whole(path: Path, content: bytes, *, sync: bool = True) -> Path:
         os.replace(beside, path)
         if sync:
             sync_folder(path.parent)
+    except OSError as error:
+        # A full disk is met while writing, where Python does not know the name.
+        error.filename = str(path)
+        raise
     finally:
         # On a full disk even this may fail, and what went wrong before matters more.
         with contextlib.suppress(OSError):
@@ -74,3 +80,38 @@ def read_archive(content: bytes) -> "dict[str, np.ndarray]":
     if strange:
         raise DamagedArchive(f"'{strange[0]}' is no array")
     return arrays
+
+
+# A spreadsheet takes a cell that begins like this for a formula. The quotes before it are those that `neutralise` adds.
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+def neutralise(text: str) -> str:
+    """A text as it is written into a CSV file: with a quote before what a spreadsheet would run.
+
+    >>> from bellief.files import neutralise, restore
+    >>> [neutralise(text) for text in ("=1+1", "-2.5", "left", "'=x")]
+    ["'=1+1", '-2.5', 'left', "''=x"]
+    >>> restore("''=x")
+    "'=x"
+    """
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def restore(text: str) -> str:
+    """The text that `neutralise` was given."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) and not _NUMBER.fullmatch(text[1:]) else text
+
+
+def to_csv(frame: "pd.DataFrame") -> bytes:
+    """A CSV file whose texts, column names included, are neutralised; numbers stay numbers."""
+
+    def safe(value: Any) -> Any:
+        return neutralise(value) if isinstance(value, str) else value
+
+    kept = frame.rename(columns=safe)
+    texts = [place for place, kind in enumerate(kept.dtypes) if kind.kind not in "biufcmM"]
+    for place in texts:
+        kept.isetitem(place, kept.iloc[:, place].map(safe))
+    return kept.to_csv(index=False, lineterminator="\n").encode()

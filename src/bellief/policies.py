@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from bellief.files import write_whole
+from bellief.files import to_csv, write_whole
 
 COLUMNS = ("state", "action", "probability")
 
@@ -25,4 +25,4 @@ def save_policy(
     for column, labels in (("state", state_labels), ("action", action_labels)):
         if labels is not None:
             frame[column] = np.asarray(labels, dtype=object)[frame[column]]
-    write_whole(Path(path), frame.to_csv(index=False).encode())
+    write_whole(Path(path), to_csv(frame))

@@ -2,6 +2,9 @@
 
 import importlib.util
 import os
+from pathlib import Path
+
+from bellief.errors import UserError
 
 # Where this variable says "gpu", as `--device gpu` makes it, light plans are not left to the processor.
 INSIST = "BELLIEF_DEVICE"
@@ -15,3 +18,32 @@ def cores() -> int:
 def processors_only() -> bool:
     """Whether JAX can find nothing but processors here."""
     return os.environ.get("JAX_PLATFORMS") == "cpu" or importlib.util.find_spec("jax_plugins") is None
+
+
+def available_memory() -> int | None:
+    """Bytes that can still be had, within the limit of the container if there is one; nothing where nobody says."""
+    found = []
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                found.append(1024 * int(line.split()[1]))
+    except (OSError, ValueError, IndexError):
+        pass
+    group = Path("/sys/fs/cgroup")
+    for limit, used in (
+        ("memory.max", "memory.current"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+    ):
+        try:
+            found.append(max(int((group / limit).read_text()) - int((group / used).read_text()), 0))
+        except (OSError, ValueError):
+            continue
+    return min(found, default=None)
+
+
+def check_memory(needed: int, what: str, advice: str) -> None:
+    """Refuse what would not fit into memory, by an estimate, before it is allocated."""
+    available = available_memory()
+    if available is not None and needed > available:
+        size, left = (f"{number / 2**30:.3g} GiB" for number in (needed, available))
+        raise UserError(f"{what} need about {size} of memory, and {left} are free: {advice}.")

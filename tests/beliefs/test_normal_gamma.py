@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bellief.beliefs import normal_gamma
+from bellief.beliefs import dirichlet, normal_gamma
 from bellief.beliefs.normal_gamma import Parameters, Statistics
 
 PRIOR = Parameters(0.5, 2.0, 1.5, 0.7)
@@ -132,3 +132,32 @@ def test_sampled_means_are_normal_given_the_spread(key, check, draws):
     check.same_law(standard, stats.norm())
     # ... whatever the spread: small and large ones apart.
     check.same_law(standard[spreads < np.median(spreads)], stats.norm())
+
+
+def test_beyond_two_to_the_24():
+    """Single precision has no odd numbers there: counts go on, and mean and variance follow what is seen."""
+    start, more = 2**24 + 1, 200_000
+    rewards = np.where(np.arange(more) % 10 < 7, 10.0, 2.0)  # mean 7.6, variance 13.44; so far 8 and 1
+    statistics = normal_gamma.Statistics(
+        jnp.full(1, start, jnp.int32), jnp.full(1, 8.0, jnp.float32), jnp.full(1, float(start), jnp.float32)
+    )
+
+    def step(statistics, reward):
+        return normal_gamma.update(statistics, (0,), reward), None
+
+    after, _ = jax.lax.scan(step, statistics, jnp.asarray(rewards, jnp.float32))
+    total = start + more
+    mean = (8.0 * start + rewards.sum()) / total
+    squares = start + ((rewards - rewards.mean()) ** 2).sum() + (8.0 - rewards.mean()) ** 2 * start * more / total
+    assert int(after.count[0]) == total
+    # Rounding moves the mean by less than a fiftieth of its standard error.
+    assert float(after.mean[0]) == pytest.approx(mean, abs=0.02 * np.sqrt(squares / total / total))
+    assert float(after.squares[0]) - start == pytest.approx(squares - start, rel=0.01)
+
+
+def test_counts_beyond_two_to_the_24():
+    counts = dirichlet.init((1,), 2).at[0].set(jnp.array([2**24, 2**30]))
+    for _ in range(3):
+        counts = dirichlet.update(counts, (0,), jnp.array(0))
+    assert counts.tolist() == [[2**24 + 3, 2**30]]
+    assert np.isfinite(np.asarray(dirichlet.sample(jax.random.key(0), 0.5, counts))).all()

@@ -110,6 +110,7 @@ EVALUATE_MISTAKES = {
     "level one": (["--level", "1"], ["--level must lie in (0, 1), not 1"]),
     "start outside": (["--start", "99"], ["start", "0 to 1", "99"]),
     "start negative": (["--start", "-1"], ["start must be one of the states 0 to 1, not -1"]),
+    "thirty nines": (["--horizon", "9" * 30], ["--horizon must be at most 2147483647, not 9999"]),
     "horizon zero": (["--horizon", "0"], ["--horizon must be at least 1, not 0"]),
     "fractional draws": (["--draws", "2.5"], ["--draws needs a whole number, not '2.5'"]),
     "no MDPs": (["--mdps", "0"], ["--mdps must be at least 1, not 0"]),
@@ -147,6 +148,26 @@ RUN_MISTAKES = {
     "setting that is no number": (["--set", "optimism=nan"], ["'optimism' needs a number"]),
     "unknown parameter": (["--set", "env.slippery=1"], ["no parameter 'slippery'", "slip"]),
     "parameter out of range": (["--set", "env.slip=3"], ["'slip' is 3"]),
+    "thirty nines of steps": (["--steps", "9" * 30], ["--steps must be at most 2147483647, not 9999"]),
+    "thirty nines of runs": (["--runs", "9" * 30], ["--runs must be at most 2147483647, not 9999"]),
+    "more digits than can be read": (["--runs", "9" * 5000], ["--runs needs a whole number, not '9999"]),
+    "more runs than fit into memory": (
+        ["--runs", "2000000000"],
+        ["2000000000 runs of 30 steps need about"],
+    ),
+    "more plans than fit into memory": (
+        ["--steps", "2147483647", "--longest-gap", "1"],
+        ["steps need about", "of memory"],
+    ),
+    "thirty nines for a setting": (["--set", f"samples={'9' * 30}"], ["'samples' must be at most 2147483647"]),
+    "thirty nines for an environment": (
+        ["--env", "nchain", "--set", f"env.size={'9' * 30}"],
+        ["'size' is 9999", "at most 20000"],
+    ),
+    "four hundred nines for a reward": (
+        ["--set", f"env.small_reward={'9' * 400}"],
+        ["'small_reward'", "finite number"],
+    ),
     "half-life zero": (["--half-life", "0"], ["--half-life must be a finite number above 0, not 0"]),
     "half-life infinite": (["--half-life", "inf"], ["--half-life", "inf"]),
 }

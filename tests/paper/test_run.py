@@ -149,3 +149,27 @@ def test_every_item_end_to_end(tmp_path):
     assert all(any(stem.startswith(item.stem) for stem in stems) for item in ITEMS.values())
     rows = json.loads(done.stdout)["claims"]
     assert not [row for row in rows if "not computed" in row["note"]]
+
+
+def test_interrupted_and_resumed(made, tmp_path):
+    """Stopped after the first cell, then the same request again: every file as if nothing had happened."""
+    begun = []
+
+    def stop_second(cell):
+        begun.append(cell.id)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+
+    request = made._replace(out=tmp_path, reuse=[])
+    with pytest.raises(KeyboardInterrupt):
+        run.run_sweeps(
+            request,
+            lambda wanted: run_sweeps([Wanted(*one) for one in wanted], engine=lambda: Inline(stop_second)),
+        )
+    told = []
+    run.run_sweeps(request, lambda wanted: told.extend(go(wanted)))
+    assert [summary.computed for summary in told] == [1]
+    for one in (made, request):
+        run.write_everything(one)
+    for name in ("fig-full_chain.csv", "fig-full_chain.svg", "fig-full_chain-table.md"):
+        assert (request.folder / "items" / name).read_bytes() == (made.folder / "items" / name).read_bytes()

@@ -13,8 +13,7 @@ import bellief
 from bellief.sweeps import work
 from bellief.sweeps.cells import expand
 from bellief.sweeps.spec import build_spec
-from bellief.sweeps.tables import content_hash
-from bellief.sweeps.worker import summary
+from bellief.sweeps.worker import finished_event
 
 SOURCE = Path(bellief.__file__).parents[1]
 
@@ -50,10 +49,11 @@ class Inline:
                 if isinstance(message, work.Checkpoint):
                     job.home(cell.id).write_checkpoint(cell.id, message.content)
                 elif isinstance(message, work.Finished):
+                    event = finished_event(message)
                     facts = {"seconds": message.seconds, "made": message.made}
-                    job.home(cell.id).commit(cell, message.tables, content_hash(message.tables), **facts)
+                    job.home(cell.id).commit(cell, message.tables, event["content"], **facts)
                     self.computed.append(cell.id)
-                    yield {"kind": "finished", "cell": cell.id, **facts, **summary(message.tables)}
+                    yield {"cell": cell.id, **event}
                 else:
                     kind = type(message).__name__.lower()
                     yield {"kind": kind, "cell": cell.id, **message._asdict()}

@@ -1,22 +1,27 @@
 """The program as people run it: killed at any moment, interrupted, on a full disk, twice at once."""
 
 import json
+import multiprocessing
 import os
 import random
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from bellief.errors import UserError
 from bellief.sweeps.engines import local
 from bellief.sweeps.machine import worker_environment
 from bellief.sweeps.spec import build_spec
 from bellief.sweeps.sweep import run_sweep
-from sweeps.conftest import TINY, contents
+from sweeps.conftest import SOURCE, TINY, contents
+
+pytestmark = pytest.mark.kills
 
 # Three cells; checkpoints after every segment.
 STUDY = {"steps": 400, "runs": 30}
@@ -103,15 +108,78 @@ def test_killed_twice(program, study, tmp_path, uninterrupted):
 
 @pytest.mark.slow
 def test_killed_twenty_times(program, study, tmp_path, uninterrupted):
+    """After a random number of events, of which none, one and two are the start, and at a random moment after that."""
     generator, folder, kills = random.Random(7), tmp_path / "out" / "tiny", 0
     while kills < 20:
         begun = (folder / "config.yaml").exists()
         command = ("resume", folder, *OPTIONS[2:]) if begun else ("sweep", study, *OPTIONS)
-        killed = kill_after(program.start(*command), 0, generator.uniform(0.2, uninterrupted["seconds"]))
+        killed = kill_after(program.start(*command), generator.choice([0, 1, 2, 3, 3, 4, 5]), generator.uniform(0, 0.3))
         kills += killed
         if not killed or kills == 20:  # it came to its end before the moment came: look, and begin anew
             check_whole(program, folder, uninterrupted)
             shutil.rmtree(folder)
+
+
+def child_processes():
+    """Processes that this one has started by multiprocessing."""
+    return {process.pid for process in multiprocessing.active_children()}
+
+
+@pytest.mark.parametrize("times", [1, local.RETRIES])
+def test_a_worker_killed_while_it_starts(tmp_path, times):
+    """Before it has said anything: another is started, but not for ever."""
+    engine, before, killed = local.Local(workers=1), child_processes(), set()
+
+    def kill_new():
+        while len(killed) < times:
+            for number in child_processes() - before - killed:
+                os.kill(number, signal.SIGKILL)
+                killed.add(number)
+
+    killer = threading.Thread(target=kill_new)
+    killer.start()
+    spec = build_spec(TINY | {"runs": 10}, "test")
+    if times < local.RETRIES:
+        assert run_sweep(spec, tmp_path / "a", engine=lambda: engine).finished == 1
+        assert engine.started == times + 1
+    else:
+        with pytest.raises(UserError, match="cannot start: see with --debug"):
+            run_sweep(spec, tmp_path / "a", engine=lambda: engine)
+    killer.join(30)
+    assert len(killed) == times
+
+
+@pytest.mark.slow
+def test_a_worker_told_to_stop_by_somebody_else(tmp_path):
+    engine, kinds = local.Local(workers=1), []
+
+    def listen(event):
+        kinds.append(event["kind"])
+        if kinds.count("begin") == 1 and event["kind"] == "begin":
+            engine.workers[0].signal(signal.SIGTERM)
+
+    spec = build_spec(TINY | {"runs": 20, "steps": 4000}, "test")
+    assert run_sweep(spec, tmp_path / "a", engine=lambda: engine, listen=listen).finished == 2
+    assert kinds.count("lost") == 1
+
+
+SCRIPT = """
+from bellief.sweeps import run_sweep
+from bellief.sweeps.spec import Spec
+print("begin")
+spec = Spec(name="tiny", steps=60, runs=10, environments=["nchain"], agents=["q-learning"])
+print(run_sweep(spec, "out/tiny").finished)
+"""
+
+
+@pytest.mark.slow
+def test_a_script_without_a_guard(tmp_path):
+    """Worker processes do not run the script that started them again."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    environment = os.environ | {"PYTHONPATH": str(SOURCE)}
+    command = [sys.executable, "script.py"]
+    told = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)
+    assert told.stdout.split() == ["begin", "1"], told.stderr
 
 
 def test_two_at_once_and_workers_that_outlive_nobody(program, study):
@@ -135,9 +203,10 @@ def test_interrupts_save_and_say_how_to_go_on(program, study, tmp_path, uninterr
         process.stdout.readline()
     os.killpg(process.pid, number)  # as a terminal and as Slurm do: to all of them
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    terminated = number == signal.SIGTERM
+    assert process.returncode == (143 if terminated else 130)
     folder = Path("out") / "tiny"
-    assert err.splitlines()[-1].startswith("Stopped with ")
+    assert err.splitlines()[-1].startswith("Terminated with " if terminated else "Stopped with ")
     assert f"'bellief resume {folder}'" in err.splitlines()[-1]
     check_whole(program, tmp_path / folder, uninterrupted)
 
@@ -175,7 +244,8 @@ def test_a_disk_that_fills(program, study, tmp_path, uninterrupted, size):
     assert "code 1\n" in result.out
     assert result.out.rstrip().splitlines()[-1] == "code 0"
     first = result.err.splitlines()[0]
-    assert first.startswith("The disk of out/tiny is full (No space left on device)")
+    assert first.startswith("The disk of out/tiny is full (No space left on device: ")
+    assert "/out/tiny/" in first.partition("device: ")[2]  # the file is named
     assert "make room, then continue with 'bellief resume out/tiny'" in first
     assert result.err.count("\n") == 1
     assert contents(tmp_path / "copy") == uninterrupted["files"]
@@ -191,18 +261,16 @@ import os
 real, count = os.fsync, [0]
 def fsync(handle):
     count[0] += 1
-    if count[0] > 60:
+    if count[0] > 12:
         raise OSError(28, "No space left on device")
     return real(handle)
 os.fsync = fsync
 """
     )
     path = f"{tmp_path / 'fault'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
-    from sweeps.conftest import SOURCE
-
     result = program.call("sweep", study, *OPTIONS, PYTHONPATH=f"{path}{os.pathsep}{SOURCE}")
     assert result.code == 1
-    assert result.err.startswith("The disk of out/tiny is full (No space left on device)")
+    assert result.err.startswith("The disk of out/tiny is full (No space left on device: ")
     assert result.err.count("\n") == 1
     check_whole(program, tmp_path / "out" / "tiny", uninterrupted)
 
@@ -234,14 +302,14 @@ def test_workers_are_replaced_and_survive_nothing(tmp_path, monkeypatch, finishe
     def listen(event):
         events.append(event["kind"])
         if event["kind"] == "begin" and events.count("begin") == 2:
-            next(iter(engine.workers.values())).process.kill()
+            engine.workers[0].signal(signal.SIGKILL)
 
     spec = build_spec(TINY | {"agents": agents, "runs": 20}, "test")
     summary = run_sweep(spec, tmp_path / "a", engine=lambda: engine, listen=listen)
     assert (summary.finished, summary.failed) == (4, {})
     assert events.count("lost") == 1
     assert engine.started == 3
-    assert engine.workers == {}
+    assert engine.workers == []
 
 
 @pytest.mark.slow
@@ -253,9 +321,9 @@ def test_a_cell_lost_while_the_others_are_idle(tmp_path):
         if event["kind"] == "begin":
             begun.append(event["cell"])
         if event["kind"] == "finished" and len(begun) == 2:
-            busy = [worker for worker in engine.workers.values() if worker.cell and worker.cell.id != event["cell"]]
-            for worker in busy:
-                worker.process.kill()
+            for worker in engine.workers:
+                if worker.cell and worker.cell.id != event["cell"]:
+                    worker.signal(signal.SIGKILL)
 
     spec = build_spec(TINY | {"steps": 4000, "agents": ["q-learning", "psrl"], "runs": 10}, "test")
     assert run_sweep(spec, tmp_path / "a", engine=lambda: engine, listen=listen).finished == 2

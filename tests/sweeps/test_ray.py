@@ -14,9 +14,14 @@ import pytest
 
 from sweeps.conftest import SOURCE, contents
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
+pytestmark = [
+    pytest.mark.kills,
+    pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed"),
+]
 
 OPTIONS = ("--out", "out", "--engine", "ray", "--json")
+# Cells of several seconds, with a checkpoint after every segment.
+LONG = {"steps": 1_000_000, "agents": ["psrl"]}
 
 
 def ray_processes():
@@ -67,7 +72,7 @@ def test_the_same_bytes_as_here(program, write_spec, tmp_path, finished):
     """Also: a private cluster listens on the loopback address only, and is gone afterwards."""
     before = ray_processes()
     process = program.start("sweep", write_spec(), *OPTIONS, "--workers", "1")
-    while '"kind": "progress"' not in process.stdout.readline():
+    while '"kind": "begin"' not in process.stdout.readline():
         assert process.poll() is None
     has_ss = subprocess.run(["which", "ss"], capture_output=True).returncode == 0
     outside = listening(process) if has_ss else []
@@ -83,7 +88,7 @@ def test_the_same_bytes_as_here(program, write_spec, tmp_path, finished):
 
 # Two nodes on this machine; the second is killed when the sweep is under way.
 CLUSTER = """
-import json, os, subprocess, sys, time
+import json, pathlib, subprocess, sys, time
 from ray.cluster_utils import Cluster
 
 cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
@@ -94,11 +99,13 @@ sweep = subprocess.Popen(
 )
 kinds, killed = [], False
 for line in sweep.stdout:
-    event = json.loads(line)
-    kinds.append(event["kind"])
-    if not killed and event["kind"] == "progress" and kinds.count("begin") >= 2 and event["step"] > 100:
+    kinds.append(json.loads(line)["kind"])
+    if not killed and kinds.count("begin") >= 2:
+        # One cell on each node: the second node goes once both have a checkpoint.
+        while len(list(pathlib.Path("out/tiny/checkpoints").glob("*.npz"))) < 2 and sweep.poll() is None:
+            time.sleep(0.01)
+        killed = sweep.poll() is None
         cluster.remove_node(second, allow_graceful=False)
-        killed = True
 code = sweep.wait()
 nodes = len(cluster.list_all_nodes())
 cluster.shutdown()
@@ -109,11 +116,11 @@ print("RESULT", json.dumps({"code": code, "kinds": kinds, "killed": killed, "nod
 @pytest.mark.slow
 def test_a_node_dies(program, write_spec, tmp_path):
     before = ray_processes()
-    study = write_spec(steps=40_000, runs=40, agents=["psrl"])
+    study = write_spec(runs=40, **LONG)
     local = program.call("sweep", study, "--out", "out", "--set", "name=local", "--json", timeout=600)
     assert local.code == 0, local.err
     environment = os.environ | {"PYTHONPATH": str(SOURCE), "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-    arguments = ("sweep", study, *OPTIONS, "--checkpoint-every", "1")
+    arguments = ("sweep", study, *OPTIONS, "--checkpoint-every", "0")
     told = subprocess.run(
         [sys.executable, "-c", CLUSTER, *map(str, arguments)],
         capture_output=True,
@@ -134,15 +141,17 @@ def test_a_node_dies(program, write_spec, tmp_path):
 @pytest.mark.slow
 def test_an_interrupt_saves(program, write_spec, tmp_path):
     before = ray_processes()
-    study = write_spec(steps=200_000, runs=20, agents=["psrl"])
-    process = program.start("sweep", study, *OPTIONS, "--workers", "1")
-    while '"kind": "progress"' not in process.stdout.readline():
+    study = write_spec(runs=20, **LONG)
+    process = program.start("sweep", study, *OPTIONS, "--workers", "1", "--checkpoint-every", "0")
+    checkpoints = tmp_path / "out" / "tiny" / "checkpoints"
+    while not list(checkpoints.glob("*.npz")):
         assert process.poll() is None
+        time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     _, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
     assert "continue with 'bellief resume out/tiny'" in err
-    assert list((tmp_path / "out" / "tiny" / "checkpoints").glob("*.npz"))
+    assert list(checkpoints.glob("*.npz"))
     assert gone(before)
     whole = program.call("sweep", study, "--out", "out", "--set", "name=local", "--json", timeout=600)
     assert whole.code == 0

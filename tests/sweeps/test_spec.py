@@ -9,7 +9,7 @@ import yaml
 
 from bellief.errors import UserError
 from bellief.sweeps.cells import expand
-from bellief.sweeps.spec import Spec, build_spec, json_schema, load_spec
+from bellief.sweeps.spec import Spec, build_spec, json_schema, load_spec, parse_yaml
 
 BASE = """
 name: study
@@ -157,3 +157,27 @@ def test_every_description_in_the_guide_is_right(load):
     guide = (Path(__file__).parents[2] / "docs" / "guides" / "sweeps.md").read_text()
     (described,) = re.findall(r"```yaml\n(.*?)```", guide, flags=re.DOTALL)
     assert len(expand(load(described))) == 16
+
+
+def test_many_keys_take_no_longer_than_they_should():
+    """Looking for keys that are given twice must not compare each with all others."""
+    import time
+
+    text = "{" + ", ".join(f"k{number}: 1" for number in range(20_000)) + "}"
+    began = time.process_time()
+    assert len(parse_yaml(text, "test")) == 20_000
+    assert time.process_time() - began < 20  # a second or two; comparing all pairs takes minutes
+
+
+def test_a_large_file_is_refused_before_it_is_read(tmp_path):
+    path = tmp_path / "large.yaml"
+    with open(path, "wb") as file:
+        file.truncate(2**34)  # sixteen gigabytes that take no room
+    with pytest.raises(UserError, match="too large"):
+        load_spec(path)
+
+
+def test_a_mistake_quotes_little_of_a_long_name():
+    with pytest.raises(UserError) as caught:
+        build_spec({"name": "x" * 500_000, "environments": ["nchain"], "agents": ["psrl"]}, "test")
+    assert len(str(caught.value)) < 300

@@ -1,12 +1,9 @@
 """The store and its lock: nothing half-written, nothing trusted that was damaged, one writer at a time."""
 
-import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
-import time
 
 import pytest
 import yaml
@@ -16,7 +13,7 @@ from bellief.sweeps import lock, store
 from bellief.sweeps.cells import Cell
 from bellief.sweeps.store import Damaged, Store
 from bellief.sweeps.sweep import run_sweep
-from sweeps.conftest import Inline, contents
+from sweeps.conftest import SOURCE, Inline, contents
 
 
 @pytest.fixture
@@ -187,12 +184,6 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
 # The lock
 
 
-def holder(folder, **changes):
-    """Someone else's lock, held by this very process unless changed."""
-    described = lock._describe_self(None) | changes
-    (folder / "lock.json").write_text(json.dumps(described))
-
-
 def test_a_second_writer_is_refused(tmp_path):
     with lock.hold(tmp_path) as stale:
         assert not stale
@@ -209,39 +200,57 @@ def test_a_lock_is_freed_after_an_error(tmp_path):
         assert not stale
 
 
-def test_the_lock_of_a_dead_process_is_stale(tmp_path):
-    dead = subprocess.Popen([sys.executable, "-c", "pass"])
-    dead.wait()
-    holder(tmp_path, pid=dead.pid)
+HOLDER = """
+import pathlib, sys, time
+from bellief.sweeps import lock
+with lock.hold(pathlib.Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_the_lock_of_a_killed_process_is_stale(tmp_path):
+    """The operating system frees it at once; only then is the folder free."""
+    environment = os.environ | {"PYTHONPATH": str(SOURCE)}
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(UserError, match=f"written by process {process.pid} on"), lock.hold(tmp_path):
+            pass
+        process.kill()
+        process.wait()
+    assert (tmp_path / "lock.json").exists()
+    with lock.hold(tmp_path) as stale:
+        assert stale
+    with lock.hold(tmp_path) as stale:
+        assert not stale
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"[" * 100_000, b'{"pid": "abc", "host": 3}', b'{"pid": 1}'])
+def test_a_description_of_a_holder_that_cannot_be_read(tmp_path, content):
+    with lock.hold(tmp_path):
+        (tmp_path / "lock.json").write_bytes(content)
+        with pytest.raises(UserError, match="is being written by another process;"), lock.hold(tmp_path):
+            pass
+    (tmp_path / "lock.json").write_bytes(content)
     with lock.hold(tmp_path) as stale:
         assert stale
 
 
-def test_the_number_of_a_dead_process_given_to_another(tmp_path):
-    holder(tmp_path, started="1")
-    with lock.hold(tmp_path) as stale:
-        assert stale
-
-
-def test_a_lock_of_another_machine_is_stale_after_a_long_silence(tmp_path):
-    holder(tmp_path, place="elsewhere", host="node7")
-    with pytest.raises(UserError, match="on node7"), lock.hold(tmp_path):
+def test_without_the_package_filelock(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "filelock", None)
+    with lock.hold(tmp_path), pytest.raises(UserError, match="is being written"), lock.hold(tmp_path):
         pass
-    long_ago = time.time() - lock.SILENCE - 5
-    os.utime(tmp_path / "lock.json", (long_ago, long_ago))
     with lock.hold(tmp_path) as stale:
-        assert stale
+        assert not stale
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"pid": 1}'])
-def test_a_lock_that_cannot_be_read_is_respected_for_a_while(tmp_path, content):
-    path = tmp_path / "lock.json"
-    path.write_bytes(content)
-    with pytest.raises(UserError, match="delete"), lock.hold(tmp_path):
+def test_one_that_waits_while_it_starts_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(lock, "PATIENCE", 0.1)
+    release = lock.acquire(tmp_path / ".starting.lock", 0.0)
+    with pytest.raises(UserError, match="about to write"), lock.hold(tmp_path):
         pass
-    os.utime(path, (0, 0))
-    with lock.hold(tmp_path) as stale:
-        assert stale
+    release()
 
 
 @pytest.mark.parametrize(
@@ -262,20 +271,6 @@ def test_shards_and_locks(tmp_path, first, second, together):
         else:
             with pytest.raises(UserError, match="is being written"), lock.hold(tmp_path, second):
                 pass
-
-
-def test_a_holder_that_lives_keeps_beating(tmp_path, monkeypatch):
-    monkeypatch.setattr(lock, "BEAT", 0.05)
-    with lock.hold(tmp_path):
-        path = tmp_path / "lock.json"
-        os.utime(path, (0, 0))
-        time.sleep(0.3)
-        assert path.stat().st_mtime > 1
-
-
-def test_place_names_this_machine():
-    assert lock._place() != "elsewhere"
-    assert lock._describe_self(None)["host"] == socket.gethostname()
 
 
 def test_cells_of_a_store_know_themselves(filled, tiny_cells):

@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -14,8 +16,8 @@ from bellief.sweeps import open_store
 from bellief.sweeps.spec import build_spec
 from bellief.sweeps.store import Store
 from bellief.sweeps.sweep import Wanted, run_sweep, run_sweeps
-from bellief.sweeps.verify import compare
-from sweeps.conftest import TINY, Inline, contents
+from bellief.sweeps.verify import compare, verify
+from sweeps.conftest import SOURCE, TINY, Inline, contents
 
 
 def test_events_and_summary(tmp_path, tiny, tiny_cells):
@@ -212,7 +214,7 @@ def twice(tmp_path, tiny, finished, tiny_cells):
                 random = np.random.default_rng(0).normal(size=len(total))
                 columns = {name: table[name] for name in table.column_names}
                 kept["curves"] = tables.to_parquet(columns | {"total": total * (1 + shift + noise * random)})
-            facts = {"seconds": 1.0, "made": [made if changed else "here"]}
+            facts = {"seconds": 1.0, "made": [{"where": made if changed else "here"}]}
             one.commit(tiny_cells[0], kept, tables.content_hash(kept), **facts)
             stores.append(one)
         return compare(*stores, tiny_cells[0].id)
@@ -233,3 +235,108 @@ def twice(tmp_path, tiny, finished, tiny_cells):
 def test_compare(twice, options, agrees, test):
     found = twice(**options)
     assert (found["agrees"], found["test"]) == (agrees, test)
+
+
+# Exports
+
+
+@pytest.fixture
+def labelled(tmp_path):
+    agents = [{"name": "q-learning", "label": "=1+1"}]
+    run_sweep(build_spec(TINY | {"runs": 10, "agents": agents}, "test"), tmp_path / "a", engine=Inline)
+    return tmp_path / "a"
+
+
+def test_labels_of_a_sweep_are_no_formulas(labelled, tmp_path):
+    open_store(labelled).export(tmp_path / "all.csv")
+    assert set(pd.read_csv(tmp_path / "all.csv")["agent"]) == {"'=1+1"}
+    open_store(labelled).export(tmp_path / "all.parquet")  # which no spreadsheet runs
+    assert set(pd.read_parquet(tmp_path / "all.parquet")["agent"]) == {"=1+1"}
+    assert open_store(labelled).condition("nchain", "=1+1").complete
+
+
+def test_an_export_overwrites_nothing_of_the_store(labelled, tmp_path):
+    before = contents(labelled)
+    (tmp_path / "link").symlink_to(labelled)
+    for place in (next((labelled / "metrics").iterdir()), labelled / "new.csv", tmp_path / "link" / "new.csv"):
+        with pytest.raises(UserError, match="lies in the store"):
+            open_store(labelled).export(place)
+    assert contents(labelled) == before
+
+
+def test_an_export_that_is_cut_off_leaves_the_old_file(labelled, tmp_path, monkeypatch):
+    """Killed before the new file has its name, whatever the moment."""
+    target = tmp_path / "all.csv"
+    target.write_text("old")
+
+    def killed(source, name):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bellief.files.os.replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            open_store(labelled).export(target)
+    assert target.read_text() == "old"
+    assert not list(tmp_path.glob(".*part"))
+
+
+def test_reading_while_it_is_written(tmp_path, tiny, tiny_cells):
+    """After every event of a sweep its store can be listed, read and verified; nothing that is there is damaged."""
+    seen = []
+
+    def look(event):
+        results = open_store(tmp_path / "a")
+        assert results.damaged == {}
+        finished = [condition for condition in results if condition.cells]
+        seen.append(len(finished[0].curves().run) if finished else 0)
+        problems = {one["problem"] for one in verify(results, recompute=0)["problems"]}
+        assert problems <= {"not computed yet"}
+
+    run_sweep(tiny, tmp_path / "a", engine=Inline, listen=look)
+    assert seen[0] == 0
+    assert seen[-1] == 30
+    assert seen == sorted(seen)
+
+
+def test_a_clock_that_goes_back(tmp_path, tiny, monkeypatch):
+    """Times are for people: sessions keep their order of writing, and no cell is computed twice or thought newer."""
+    times = iter(f"2026-01-01T00:00:{59 - second:02d}.000+00:00" for second in range(60))
+    for name in ("bellief.sweeps.store.now", "bellief.sweeps.ledger.now", "bellief.sweeps.sweep.now"):
+        monkeypatch.setattr(name, lambda: next(times))
+    fails = Inline(lambda cell: {"kind": "failed", "reason": "no"} if cell.first == 10 else None)
+    run_sweep(tiny, tmp_path / "a", engine=lambda: fails)
+    engine = Inline()
+    assert run_sweep(tiny, tmp_path / "a", engine=lambda: engine).finished == 3
+    assert len(engine.computed) == 1
+    assert verify(open_store(tmp_path / "a"), recompute=0)["problems"] == []
+
+
+def test_stopped_after_the_last_cell_is_finished(tmp_path, tiny):
+    """A signal that comes too late changes nothing."""
+
+    def listen(event):
+        if event["kind"] == "finished" and event["first"] == 20:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    summary = run_sweep(tiny, tmp_path / "a", engine=Inline, listen=listen)
+    assert (summary.stopped, summary.signal, summary.finished) == (False, None, 3)
+
+
+FORK = """
+import os, sys, jax
+from bellief.sweeps import load_spec, run_sweep
+jax.numpy.ones(3).sum()
+child = os.fork()
+if child == 0:
+    os._exit(0 if run_sweep(load_spec(sys.argv[1]), "out").finished == 1 else 1)
+print(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.kills
+def test_a_sweep_in_a_forked_process(tmp_path, write_spec):
+    """A program that has used JAX and forks: the child's workers start afresh, so the sweep is computed."""
+    command = [sys.executable, "-W", "ignore", "-c", FORK, str(write_spec(runs=10))]
+    environment = os.environ | {"PYTHONPATH": str(SOURCE)}
+    told = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)
+    assert told.stdout.strip() == "0", told.stderr

@@ -1,13 +1,14 @@
 """The commands. Each reads its options, calls the Python API and shows what comes back."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from bellief.cli import offline, paper, report, show, sweeps, tally, trust
 from bellief.cli.options import Json, Plot, Quiet, Seed, between, count, split_settings
 from bellief.cli.progress import progress
+from bellief.cli.run_folder import save_run, unfinished_run
 from bellief.errors import UserError
 from bellief.registry import AGENTS, ENVIRONMENTS, VALUES, find, looks_like_gymnasium
 
@@ -83,7 +84,11 @@ def run(
         int | None, count("--longest-gap", "Plan at least every so many steps; without it, at the agent's own.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Save curves, plans, policies and a picture in a new folder.")
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Save curves, plans, policies and a picture in a new folder; an interrupted run goes on from there.",
+        ),
     ] = None,
     seed: Seed = 0,
     plot: Plot = None,
@@ -95,38 +100,37 @@ def run(
     if not looks_like_gymnasium(env):
         find(ENVIRONMENTS, "environment", env)
     find(AGENTS, "agent", agent)
-    with progress(f"{agent} in {env}", quiet) as report:
-        from bellief import experiments
-        from bellief.experiments.results import check_new_folder
-        from bellief.experiments.settings import convert_text
+    arguments: dict[str, Any] = {
+        "env": env,
+        "agent": agent,
+        "steps": steps,
+        "runs": runs,
+        "seed": seed,
+        "settings": agent_settings,
+        "env_settings": environment_settings,
+        "table": table,
+        "bins": bins,
+        "half_life": half_life,
+        "longest_gap": longest_gap,
+    }
+    with unfinished_run(out, arguments, quiet) as checkpoints:
+        with progress(f"{agent} in {env}", quiet) as report:
+            from bellief import experiments
+            from bellief.experiments.settings import convert_text
 
-        if out is not None:
-            check_new_folder(out)
-        result = experiments.run(
-            env,
-            agent,
-            steps,
-            runs,
-            seed,
-            settings=agent_settings,
-            env_settings={name: convert_text(value) for name, value in environment_settings.items()},
-            table=table,
-            bins=bins,
-            half_life=half_life,
-            longest_gap=longest_gap,
-            progress=report,
-        )
-    try:
-        if out is not None:
-            result.save(out)
-            show.write_picture(result.plot(), out / "curve.png")
-        if plot is not None:
-            show.write_picture(result.plot(), plot)
-    finally:  # what took long to compute is shown even where it cannot be saved
-        if json:
-            show.print_json(result.to_dict())
-        else:
-            show.print_run(result.to_dict())
+            converted = {name: convert_text(value) for name, value in environment_settings.items()}
+            arguments["env_settings"] = converted
+            result = experiments.run(**arguments, progress=report, checkpoints=checkpoints)
+        try:
+            if out is not None:
+                save_run(result, out)
+            if plot is not None:
+                show.write_picture(result.plot(), plot)
+        finally:  # what took long to compute is shown even where it cannot be saved
+            if json:
+                show.print_json(result.to_dict())
+            else:
+                show.print_run(result.to_dict())
     if out is not None and not json:
         show.print_lines(f"Saved in {out}")
 

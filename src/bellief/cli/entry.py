@@ -2,17 +2,19 @@
 
 import contextlib
 import os
+import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from bellief.cli import failures, jax_setup
 from bellief.cli.failures import INTERRUPTED, describe
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line. Exit codes: 0 done, 1 failed, 2 the user's mistake, 130 interrupted."""
+    """Run the command line. Exit codes: 0 done, 1 failed, 2 the user's mistake, 130 interrupted, 143 terminated."""
     if sys.stdout is None:  # started with its standard output closed
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -27,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             given, device = jax_setup.take_device(given)
             jax_setup.use_device(device)
             if arguments is None:
+                signal.signal(signal.SIGTERM, _terminate)
                 jax_setup.keep_compiled_programs()
             code = _invoke(given)
     except SystemExit as stop:  # a closed pipe, noticed by typer or rich
@@ -37,6 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sentence, code = describe(error)
         _complain(sentence)
     return _flush(code)
+
+
+def _terminate(number: int, frame: Any) -> None:
+    """What is being written is cleared away on the way out, as after an interrupt."""
+    del number, frame
+    raise failures.Terminated
 
 
 def _invoke(arguments: list[str]) -> int:

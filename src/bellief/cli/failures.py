@@ -3,9 +3,9 @@
 import errno
 import os
 
-from bellief.errors import UserError
+from bellief.errors import UserError, shorten
 
-FAILED, MISTAKE, INTERRUPTED = 1, 2, 130
+FAILED, MISTAKE, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 
 # Errors of the operating system that mean the user named the wrong place; the others (a full disk) just happen.
 _WRONG_PLACE = {errno.EACCES, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR, errno.EPERM}
@@ -22,6 +22,10 @@ class OptionError(Exception):
     """
 
 
+class Terminated(BaseException):
+    """SIGTERM has come: like an interrupt, but sent by a program."""
+
+
 class Unfinished(Exception):
     """Something ended before it was done; the sentence says how to go on."""
 
@@ -33,7 +37,7 @@ class Unfinished(Exception):
 def describe(error: BaseException) -> tuple[str, int]:
     """A sentence on one line for standard error, and the exit code."""
     sentence, code = _describe(error)
-    return " ".join(sentence.split()), code
+    return shorten(" ".join(sentence.split())), code
 
 
 def _describe(error: BaseException) -> tuple[str, int]:
@@ -43,6 +47,8 @@ def _describe(error: BaseException) -> tuple[str, int]:
         return str(error), error.code
     if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
         return "Interrupted.", INTERRUPTED
+    if isinstance(error, Terminated):
+        return "Terminated.", TERMINATED
     # By attribute, because typer brings its own copy of click's exceptions in some versions and not in others.
     if hasattr(error, "format_message"):
         return _usage(error), MISTAKE

@@ -8,23 +8,28 @@ from typing import Annotated, Any
 import typer
 
 from bellief.cli.failures import OptionError
-from bellief.errors import UserError
+from bellief.errors import UserError, shorten
 
 PICTURES = (".pdf", ".png", ".svg")
 SEEDS = 2**32 - 1
+# Of every whole number for which no other limit is given: compiled programs count in 32 bits.
+LARGEST = 2**31 - 1
 
 
 def whole(option: str, least: int = 0, most: int | None = None) -> Callable[[str], int]:
     """Reader of a whole number from `least` to `most`."""
     bounds = f"be at least {least}" if most is None else f"lie between {least} and {most}"
+    largest = LARGEST if most is None else most
 
     def read(text: str) -> int:
         try:
             number = int(text)
         except ValueError:
-            raise OptionError(f"{option} needs a whole number, not '{text}'.") from None
-        if number < least or (most is not None and number > most):
-            raise OptionError(f"{option} must {bounds}, not {text}.")
+            raise OptionError(f"{option} needs a whole number, not '{shorten(text, 40)}'.") from None
+        if number > largest:
+            raise OptionError(f"{option} must be at most {largest}, not {shorten(text, 40)}.")
+        if number < least:
+            raise OptionError(f"{option} must {bounds}, not {shorten(text, 40)}.")
         return number
 
     return read

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import importlib.util
 import os
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from bellief.cli import failures, options, show
-from bellief.cli.failures import Unfinished
+from bellief.cli.failures import INTERRUPTED, TERMINATED, Unfinished
 from bellief.cli.options import between, whole
 from bellief.errors import UserError
 
@@ -180,13 +181,14 @@ def compute_sweeps(
                 raise
             begun = (folder / "config.yaml").exists()
             raise Unfinished(
-                f"The disk of {folder} is full ({error.strerror}); what was finished is safe: make room, then continue "
-                f"with {again if begun else 'the same command'}.",
+                f"The disk of {folder} is full ({error.strerror}: {error.filename}); what was finished is safe: make "
+                f"room, then continue with {again if begun else 'the same command'}.",
                 1,
             ) from error
     cells, finished = (sum(getattr(one, name) for one in summaries) for name in ("cells", "finished"))
     if any(one.stopped for one in summaries):
-        raise Unfinished(f"Stopped with {finished} of {cells} cells finished; continue with {again}.", 130)
+        how, code = ("Terminated", TERMINATED) if summaries[0].signal == signal.SIGTERM else ("Stopped", INTERRUPTED)
+        raise Unfinished(f"{how} with {finished} of {cells} cells finished; continue with {again}.", code)
     if failed := {cell: reason for one in summaries for cell, reason in one.failed.items()}:
         cell, reason = next(iter(failed.items()))
         raise Unfinished(
@@ -266,7 +268,7 @@ def store_verify(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Compare every file with its hash, and a random cell with itself, computed again."""
+    """Look for what is missing, compare every file with its hash, and a random cell with itself, computed again."""
     from bellief.sweeps.read import open_store
     from bellief.sweeps.verify import verify
 
@@ -275,13 +277,15 @@ def store_verify(
         show.print_json(report)
     else:
         again = (f"cell {one['cell']} computed again: {one['found']} ({one['test']})" for one in report["recomputed"])
-        show.print_lines(f"{report['checked']} finished cells are what was written", *again)
+        show.print_lines(f"{report['checked']} finished cells are what was written", *again, *report["notes"])
     if report["problems"]:
         first, number = report["problems"][0], len(report["problems"])
         count = "a problem" if number == 1 else f"{number} problems, the first"
+        advice = f"'bellief resume {folder}' sets damaged cells aside and computes what is missing"
+        if first["what"] == "config.yaml":
+            advice = f"put the earlier one back, or compute what it asks for now with 'bellief resume {folder}'"
         raise Unfinished(
-            f"{folder} has {count}: {first['what']}: {first['problem']}; "
-            f"'bellief resume {folder}' sets damaged cells aside and computes them again.",
+            f"{folder} has {count}: {first['what']}: {first['problem']}; {advice}.",
             1,
         )
 

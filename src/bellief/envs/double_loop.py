@@ -24,7 +24,7 @@ def double_loop(left_reward: float = 2.0, right_reward: float = 1.0, length: int
     (9, 2.0)
     """
     left_reward, right_reward = check_number("left_reward", left_reward), check_number("right_reward", right_reward)
-    length = check_count("length", length, least=2)
+    length = check_count("length", length, least=2, most=10_000)
 
     states = 2 * length - 1
     right_end, left_end = length - 1, states - 1

@@ -9,6 +9,8 @@ from bellief.envs.checks import check_count, check_number, check_probability
 from bellief.mdp.tabular import make_outcomes
 
 BACK, FORWARD = 0, 1
+# The transition table has a number for each pair of states.
+MOST_STATES = 20_000
 
 
 def nchain(size: int = 5, slip: float = 0.2, small_reward: float = 2.0, large_reward: float = 10.0) -> Environment:
@@ -24,7 +26,7 @@ def nchain(size: int = 5, slip: float = 0.2, small_reward: float = 2.0, large_re
     >>> nchain(size=3).mdp().reward.tolist()
     [[1.6, 0.4], [1.6, 0.4], [3.6, 8.4]]
     """
-    size = check_count("size", size, least=2)
+    size = check_count("size", size, least=2, most=MOST_STATES)
     slip = check_probability("slip", slip)
     small_reward, large_reward = check_number("small_reward", small_reward), check_number("large_reward", large_reward)
 

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from bellief.errors import UserError
+from bellief.files import restore
 from bellief.logs.labels import find, label_text, name_of, shown
 from bellief.policies import COLUMNS
 
@@ -110,7 +111,9 @@ def _indices(frame: "pd.DataFrame", column: str, size: int, labels, path: Path) 
         allowed = f"{column}s run from 0 to {size - 1}; correct the row, or announce more with --{column}s"
     else:
         known = {label: number for number, label in enumerate(labels)}
-        values = np.array([known.get(label_text(cell) or "", -1) for cell in frame[column]])
+        texts = [label_text(cell) or "" for cell in frame[column]]
+        # `save_policy` neutralises labels that a spreadsheet would run.
+        values = np.array([known.get(restore(text), known.get(text, -1)) for text in texts])
         bad = values < 0
         allowed = f"the data know no such {column}; correct the row, or announce all labels with --{column}s"
     if bad.any():

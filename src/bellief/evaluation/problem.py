@@ -36,7 +36,8 @@ class Part(NamedTuple):
 class Problem:
     """A log with everything that has to be assumed about it.
 
-    `only_ends` marks states in which episodes end and nobody acts; `support`: a row and an outcome for each possibility.
+    `only_ends` marks states in which episodes end and nobody acts; `support` is a row and an outcome for each
+    possibility.
     """
 
     log: Tally

@@ -1,8 +1,6 @@
 """Chunks of runs side by side, and their parts put together again: what `run` does for every kind of state."""
 
-import contextlib
 import functools
-import threading
 from collections.abc import Callable, Generator
 from concurrent.futures import FIRST_EXCEPTION, CancelledError, ThreadPoolExecutor, wait
 from typing import Any
@@ -12,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from bellief.experiments import devices, loop
+from bellief.experiments.checkpoints import Checkpoints, Progress, gather, gather_saved
 from bellief.experiments.collect import Collector
 from bellief.experiments.devices import Places
 from bellief.processors import cores
@@ -30,23 +29,27 @@ def _keys(seed: Any, environment: str, agent: str, numbers) -> loop.RunKeys:
 
 def run_chunks(
     chunks: list[range],
-    events: Callable[[range], Generator[Any]],
+    events: Callable[[range, loop.Snapshot | None], Generator[Any]],
     plans: int,
     progress: Callable[[float], None] | None,
     places: Places,
+    checkpoints: Checkpoints | None = None,
+    shapes: Callable[[range], Any] = lambda numbers: None,
 ) -> list[Collector]:
-    """Gather the events of every chunk, several at once; `plans` is how many each makes, for the progress."""
-    report = _Progress(progress, len(chunks) * plans)
+    """Gather the events of every chunk, several at once; `plans` is how many each makes, for the progress.
+
+    With `checkpoints`, chunks go on from where they stood, and an error or interrupt saves every chunk under way.
+    """
+    report = Progress(progress, len(chunks) * plans)
 
     def one_chunk(numbers: range) -> Collector:
-        gathered = Collector()
-        # Closed at once where something fails, so that no environment stays open while an error is on its way.
-        with devices.at_work(places), contextlib.closing(events(numbers)) as stream:
-            for event in stream:
-                gathered.add(event)
-                if isinstance(event, loop.Plan):
-                    report.tick()
-        return gathered
+        if report.stopped:
+            raise CancelledError
+        with devices.at_work(places):
+            if checkpoints is None:
+                return gather(events(numbers, None), Collector(), report)
+            keep_end = len(chunks) > 1
+            return gather_saved(numbers, events, lambda: shapes(numbers), checkpoints, report, keep_end)
 
     with ThreadPoolExecutor(workers(len(chunks), places)) as pool:
         try:
@@ -73,24 +76,3 @@ def workers(chunks: int, places: Places) -> int:
     """Chunks side by side: as many as there are processors; with a GPU two, so that one steps while another plans."""
     most = cores() // places.step.size if places.plan.devices.flat[0].platform == "cpu" else 2
     return max(1, min(chunks, most))
-
-
-class _Progress:
-    """Adds up the plans of all chunks and passes the fraction on."""
-
-    def __init__(self, callback: Callable[[float], None] | None, total: int):
-        self.callback, self.total, self.done, self.lock = callback, max(total, 1), 0, threading.Lock()
-        self.stopped = False
-
-    def stop(self) -> None:
-        """Make every chunk give up at its next plan."""
-        self.stopped = True
-
-    def tick(self) -> None:
-        """One more plan is done."""
-        if self.stopped:
-            raise CancelledError
-        with self.lock:
-            self.done += 1
-            if self.callback is not None:
-                self.callback(self.done / self.total)

@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from bellief.errors import UserError
+from bellief.errors import UserError, shorten
 from bellief.policies import save_policy
+from bellief.processors import check_memory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -192,6 +193,16 @@ def late_reward(step: np.ndarray, total: Float[np.ndarray, "runs G"], steps: int
     begin = last_tenth(steps)
     before = total[:, np.searchsorted(step, begin)] if begin else 0.0
     return (total[:, -1] - before) / (steps - begin)
+
+
+def check_size(steps: int, runs: int, readings: int, longest_gap: int | None = None, pairs: int = 0) -> None:
+    """Refuse a run whose results alone would not fit into memory, before anything is computed.
+
+    Of every run there are two curves, kept twice while they are put together, and a policy of `pairs` probabilities.
+    """
+    kept = runs * (4 * readings + 2 * pairs) * 8
+    schedule = 0 if longest_gap is None else 100 * (steps // longest_gap)
+    check_memory(kept + schedule, f"{shorten(str(runs), 40)} runs of {steps} steps", "ask for fewer runs or steps")
 
 
 def reading_steps(steps: int, count: int = READINGS) -> list[int]:

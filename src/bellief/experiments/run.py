@@ -12,9 +12,10 @@ from bellief.envs import Environment, make
 from bellief.envs.box import BoxEnvironment
 from bellief.errors import UserError
 from bellief.experiments import loop, stepped
+from bellief.experiments.checkpoints import Checkpoints
 from bellief.experiments.chunks import by_run, chunk_keys, run_chunks
 from bellief.experiments.devices import at_work, find_places, wake
-from bellief.experiments.results import RunResult, reading_steps
+from bellief.experiments.results import RunResult, check_size, reading_steps
 from bellief.experiments.run_box import Compiled, Real, open_box, run_box
 from bellief.experiments.settings import build_config
 from bellief.mdp.bellman import long_run_average
@@ -42,6 +43,7 @@ def run(
     readings: tuple[int, ...] = (),
     longest_gap: int | None = None,
     progress: Callable[[float], None] | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> RunResult:
     """Let an agent learn in an environment, `runs` times independently.
 
@@ -67,6 +69,7 @@ def run(
         longest_gap: plan at least every so many steps. The paper's updates come ever more rarely; where an agent can
             repeat itself without moving, at a wall or by a refused pick-up, it learns one thing an update.
         progress: called with the finished fraction from time to time.
+        checkpoints: keeps where the runs stand, as `bellief run --out` does, to go on after an interruption.
 
     >>> import bellief
     >>> result = bellief.run("nchain", "q-learning", steps=30, runs=2)
@@ -90,8 +93,9 @@ def run(
     if box is not None:
         width = width or default_width(device, runs)
         return run_box(
-            box, entry, steps, runs, seed, settings or {}, half_life, width, readings, progress, 0, device, longest_gap
-        )
+            box, entry, steps, runs, seed, settings or {}, half_life, width, readings, progress, 0, device, longest_gap,
+            checkpoints,
+        )  # fmt: skip
     world = open_world(env, env_settings or {}, table, bins)
     module = entry.load_for(DISCRETE, world.name)
     light = plans_lightly(module, world, width)
@@ -101,14 +105,18 @@ def run(
     config = inform(module, build_config(module.Config, agent, settings or {}), agent, world)
     began = time.perf_counter()
     reading = sorted({*reading_steps(steps), *(step for step in readings if 0 < step <= steps)})
+    check_size(steps, runs, len(reading), longest_gap, world.spaces.states * world.spaces.actions)
     plans = steps_of(module, steps, longest_gap)
 
-    def events(numbers: range) -> Generator[Any]:
+    def events(numbers: range, resume: loop.Snapshot | None) -> Generator[Any]:
         keys = chunk_keys(seed, world.name, agent, numbers)
-        return world.run_chunk(keys, numbers, seed, module, config, plans, reading, half_life, None, places)
+        return world.run_chunk(keys, numbers, seed, module, config, plans, reading, half_life, resume, places)
+
+    def shapes(numbers: range) -> Any:
+        return world.shapes(chunk_keys(seed, world.name, agent, numbers), module, config)
 
     chunks = [range(first, first + width) for first in range(0, runs, width)]
-    gathered = run_chunks(chunks, events, len(plans), progress, places)
+    gathered = run_chunks(chunks, events, len(plans), progress, places, checkpoints, shapes)
     with at_work(places):
         policies = np.concatenate([one.policies(module, config) for one in gathered])[:runs]
     return RunResult(

@@ -19,10 +19,11 @@ from bellief.envs import Environment, make_any
 from bellief.envs.box import BoxEnvironment
 from bellief.errors import UserError
 from bellief.experiments import box_loop, box_stepped, devices, loop, stepped
+from bellief.experiments.checkpoints import Checkpoints
 from bellief.experiments.chunks import by_run, chunk_keys, run_chunks
 from bellief.experiments.collect import EPISODE_COUNTS
 from bellief.experiments.devices import Places, find_places
-from bellief.experiments.results import RunResult, check_new_folder, last_tenth, reading_steps, summarise
+from bellief.experiments.results import RunResult, check_new_folder, check_size, last_tenth, reading_steps, summarise
 from bellief.experiments.settings import build_config
 from bellief.registry import CONTINUOUS, Entry, looks_like_gymnasium
 from bellief.types import default_precision
@@ -235,6 +236,7 @@ def run_box(
     first_run: int = 0,
     device: str = "auto",
     longest_gap: int | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> BoxRunResult:
     """Let an agent learn, `runs` times independently; arguments as those of `bellief.run`, which checks them.
 
@@ -244,6 +246,7 @@ def run_box(
     config = build_config(module.Config, entry.name, settings)
     began = time.perf_counter()
     reading = sorted({*reading_steps(steps), *(step for step in readings if 0 < step <= steps)})
+    check_size(steps, runs, 3 * len(reading), longest_gap)
     plans = steps_of(module, steps, longest_gap)
     # Of real environments the last chunk is not padded: stepping them is what takes the time.
     ends = range(first_run, first_run + runs, width)
@@ -251,11 +254,14 @@ def run_box(
     # Here runs step where they plan, on one device: what stepping costs on a GPU is little beside fitting.
     place = find_places(device, 1).plan
 
-    def events(numbers: range) -> Generator[Any]:
+    def events(numbers: range, resume: loop.Snapshot | None) -> Generator[Any]:
         keys = devices.put(chunk_keys(seed, world.name, entry.name, numbers), place)
-        return world.run_chunk(keys, numbers, seed, module, config, plans, reading, half_life)
+        return world.run_chunk(keys, numbers, seed, module, config, plans, reading, half_life, resume)
 
-    gathered = run_chunks(chunks, events, len(plans), progress, Places(place, place))
+    def shapes(numbers: range) -> Any:
+        return world.shapes(chunk_keys(seed, world.name, entry.name, numbers), module, config)
+
+    gathered = run_chunks(chunks, events, len(plans), progress, Places(place, place), checkpoints, shapes)
     counts = [one.episode_counts() for one in gathered]
 
     return BoxRunResult(

@@ -7,7 +7,7 @@ import typing
 from typing import Any
 
 from bellief.beliefs import linear, tabular
-from bellief.errors import UserError
+from bellief.errors import UserError, shorten
 
 
 def build_config(config_type: type, agent: str, settings: dict[str, Any]) -> Any:
@@ -65,10 +65,12 @@ def _convert(name: str, value: Any, hint: Any) -> Any:
     elif isinstance(value, str) and type(None) in choices and value.lower() == "none":
         value = None
     if isinstance(value, int) and not isinstance(value, bool) and float in choices and int not in choices:
-        value = float(value)
+        value = float(value) if abs(value) < 2**1000 else math.copysign(math.inf, value)
     if not any(isinstance(value, choice) and not (isinstance(value, bool) and choice is int) for choice in choices):
         wanted = " or ".join("none" if choice is type(None) else choice.__name__ for choice in choices)
         raise UserError(f"The setting '{name}' needs {wanted}, not '{value}'.")
+    if isinstance(value, int) and abs(value) >= 2**31:
+        raise UserError(f"The setting '{name}' must be at most {2**31 - 1}, not {shorten(str(value), 40)}.")
     if isinstance(value, float) and math.isnan(value):
         raise UserError(f"The setting '{name}' needs a number, not '{value}'.")
     return value

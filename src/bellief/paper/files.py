@@ -1,10 +1,11 @@
 """Files of an item: figures as PDF, PNG and SVG with their numbers as CSV beside, tables as CSV, Markdown and LaTeX."""
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
+import pandas as pd
+
+from bellief import files
 from bellief.files import write_whole
 from bellief.paper import items
 from bellief.paper.charts import charts_of, tables_of
@@ -74,10 +75,7 @@ def _posterior_csv(results: Results) -> str:
 
 
 def _csv(columns: Sequence[object], rows: Sequence[Sequence[object]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([columns, *rows])
-    return text.getvalue()
+    return files.to_csv(pd.DataFrame([[*row] for row in rows], columns=[*map(str, columns)], dtype=object)).decode()
 
 
 def to_csv(table: Table) -> str:

@@ -1,6 +1,6 @@
 """Statistics for comparing agents over few runs: bootstrap, interquartile mean, probability of improvement."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,9 +17,9 @@ class Estimate(NamedTuple):
     high: float
 
 
-def interquartile_mean(values: Float[np.ndarray, "*batch runs"]) -> Float[np.ndarray, "*batch"]:
+def interquartile_mean(values: Float[np.ndarray, "*batch runs"], axis: int = -1) -> Float[np.ndarray, "*batch"]:
     """Mean of the middle half of the runs; fractions of a run at the edges count as fractions."""
-    ordered = np.sort(values, axis=-1)
+    ordered = np.moveaxis(np.sort(values, axis=axis), axis, -1)
     runs = ordered.shape[-1]
     edges = np.clip(np.arange(runs + 1), runs / 4, 3 * runs / 4)
     return ordered @ np.diff(edges) / (runs / 2)
@@ -27,20 +27,18 @@ def interquartile_mean(values: Float[np.ndarray, "*batch runs"]) -> Float[np.nda
 
 def bootstrap(
     values: Float[np.ndarray, "runs"],
-    statistic: Callable[[np.ndarray], np.ndarray] = lambda sample: sample.mean(-1),
+    statistic: Callable[..., np.ndarray] = np.mean,
     level: float = 0.95,
     seed: int = 0,
 ) -> Estimate:
-    """Percentile bootstrap over runs; `statistic` maps [..., runs] to [...]."""
-    values = np.asarray(values, dtype=np.float64)
-    chosen = np.random.default_rng(seed).integers(0, len(values), size=(RESAMPLES, len(values)))
-    return _estimate(statistic(values), statistic(values[chosen]), level)
+    """Percentile bootstrap over runs; `statistic` takes an array and the axis of the runs."""
+    return _bootstrap((values,), statistic, RESAMPLES, level, seed)
 
 
 def paired_difference(
     first: Float[np.ndarray, "runs"], second: Float[np.ndarray, "runs"], level: float = 0.95, seed: int = 0
 ) -> Estimate:
-    """Mean of first minus second, run by run: run n of both agents met the same luck in the environment."""
+    """Mean of first minus second, run by run: run n of both agents has the same random numbers in the environment."""
     return bootstrap(np.asarray(first) - np.asarray(second), level=level, seed=seed)
 
 
@@ -48,16 +46,30 @@ def probability_of_improvement(
     first: Float[np.ndarray, "runs"], second: Float[np.ndarray, "runs"], level: float = 0.95, seed: int = 0
 ) -> Estimate:
     """Probability that a run of the first agent beats a run of the second, ties counting half."""
-    first, second = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    wins = (np.sign(first[:, None] - second[None, :]) + 1) / 2
+
+    def wins(first: np.ndarray, second: np.ndarray, axis: int = -1) -> np.ndarray:
+        del axis
+        return (np.sign(first[..., :, None] - second[..., None, :]).mean((-2, -1)) + 1) / 2
+
+    return _bootstrap((first, second), wins, RESAMPLES // 10, level, seed)
+
+
+def _bootstrap(
+    samples: Sequence[Float[np.ndarray, "runs"]],
+    statistic: Callable[..., np.ndarray],
+    count: int,
+    level: float,
+    seed: int,
+) -> Estimate:
+    """A statistic of one or two samples; a single run has an interval without width."""
+    from scipy import stats
+
+    arrays = [np.asarray(sample, dtype=np.float64) for sample in samples]
+    value = float(statistic(*arrays, axis=-1))
+    if min(map(len, arrays)) < 2:
+        return Estimate(value, value, value)
     rng = np.random.default_rng(seed)
-    resampled = []
-    for _ in range(RESAMPLES // 10):
-        rows, columns = (rng.integers(0, len(values), len(values)) for values in (first, second))
-        resampled.append(wins[np.ix_(rows, columns)].mean())
-    return _estimate(wins.mean(), np.array(resampled), level)
-
-
-def _estimate(value, resampled: np.ndarray, level: float) -> Estimate:
-    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
-    return Estimate(float(value), float(low), float(high))
+    found = stats.bootstrap(
+        arrays, statistic, n_resamples=count, confidence_level=level, method="percentile", vectorized=True, rng=rng
+    )
+    return Estimate(value, float(found.confidence_interval.low), float(found.confidence_interval.high))

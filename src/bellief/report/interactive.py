@@ -162,7 +162,7 @@ def _chart(chart: Chart, name: str, looks: dict[str, tuple[int, int]]) -> dict[s
         "legend": legend,
         "has_band": any(curve.low is not None for curve in chart.curves),
         "has_error": any(curve.error is not None for curve in chart.curves),
-        "svg": draw(chart, own, alt),
+        "picture": draw(chart, [(PALETTE[colour], dash) for colour, dash in own], alt),
         "data": Markup(_json(_data(chart, own, alt))),
         "behind": _table(_values(chart)),
     }

@@ -10,6 +10,7 @@ import hashlib
 import itertools
 import json
 import math
+from collections import Counter
 from typing import Any, NamedTuple
 
 from bellief.agents.files import encode_config
@@ -226,9 +227,8 @@ def _called(environment: _Choice) -> set[str]:
 
 def _check_labels(spec: Spec, environments: list[_Choice], agents: list[_Choice]) -> None:
     for kind, choices in (("environment", environments), ("agent", agents)):
-        labels = [choice.label for choice in choices]
-        twice = next((label for label in labels if labels.count(label) > 1), None)
-        if twice is not None:
+        twice, times = Counter(choice.label for choice in choices).most_common(1)[0]
+        if times > 1:
             raise UserError(f"Two {kind}s of the sweep are called '{twice}'; give each a label of its own.")
     known = set().union(*(_called(choice) for choice in environments))
     for entry in spec.agents:

@@ -56,7 +56,7 @@ class Ledger:
     def finish(self, cell: str, record: dict[str, Any]) -> None:
         """Note a finished cell."""
         kept: dict[str, Any] = {name: record[name] for name in ("content", "seconds", "finished") if name in record}
-        backend = record["made"][-1]["backend"] if record.get("made") else None
+        backend = record["made"][-1].get("backend") if record.get("made") else None
         self.entries[cell] = {"status": "finished", "backend": backend, **kept}
 
     def write(self, session: dict[str, Any], force: bool = False) -> None:
@@ -70,6 +70,7 @@ class Ledger:
             {
                 "name": self.store.spec.name,
                 "seed": self.store.spec.seed,
+                "config": self.store.config_hash(),
                 "status": "finished" if done else session["status"],
                 "began": min([session["began"], *(one["began"] for one in sessions)]),
                 "updated": now(),
@@ -94,6 +95,7 @@ class Session:
             "ended": None,
             "status": "running",
             "engine": engine,
+            "config": store.config_hash(),
             "shard": None if shard is None else f"{shard[0]}/{shard[1]}",
             "computed": 0,
             "failed": {},

@@ -1,141 +1,120 @@
-"""One writer at a time: a lock file that says who holds it, and that is recognised as left behind when he is gone.
+"""One writer at a time: a lock of the operating system, which frees it when its holder ends, however that happens.
 
 Shards of one sweep (2/4, 3/4, ...) have different cells and may write side by side; nothing else may.
 """
 
 import contextlib
-import fcntl
+import errno
 import json
 import os
-import secrets
+import re
 import socket
-import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from bellief.errors import UserError
 from bellief.files import write_whole
 
-# The holder touches its lock this often; on another machine it counts as gone after so long a silence.
-BEAT, SILENCE = 10.0, 120.0
-
 Shard = tuple[int, int]
+
+# Seconds to wait for another process that is taking its lock at the same moment.
+PATIENCE = 60.0
+# Errors of file systems that have no locks.
+_WITHOUT_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK}
 
 
 @contextlib.contextmanager
 def hold(folder: Path, shard: Shard | None = None) -> Iterator[bool]:
-    """Hold the lock of a store while the block runs. Yields whether a lock that was left behind has been removed."""
-    path = folder / ("lock.json" if shard is None else f"lock-{shard[0]}-of-{shard[1]}.json")
-    mine = _describe_self(shard)
-    with _one_at_a_time(folder):
-        stale = _clear_stale(folder, shard)
-        write_whole(path, json.dumps(mine).encode())
-    over = threading.Event()
-    beat = threading.Thread(target=_beat, args=(path, over), daemon=True)
-    beat.start()
-    try:
+    """Hold the lock of a folder while the block runs. Yields whether an earlier holder was killed.
+
+    The lock itself is a hidden file; `lock.json` beside it says who holds it, and is a stale lock once he is gone.
+    """
+    name = "lock" if shard is None else f"lock-{shard[0]}-of-{shard[1]}"
+    with contextlib.ExitStack() as held:
+        # Two that start at the same moment must not both find the folder free.
+        try:
+            release = acquire(folder / ".starting.lock", PATIENCE)
+        except TimeoutError as error:
+            raise UserError(f"Another process is about to write into {folder}, and waits; stop it first.") from error
+        with contextlib.closing(_Release(release)):
+            stale = _clear_stale(folder, shard)
+            held.callback(acquire(folder / f".{name}.lock", 0.0))
+            description = {"pid": os.getpid(), "host": socket.gethostname(), "shard": shard}
+            write_whole(folder / f"{name}.json", json.dumps(description).encode())
+        held.callback((folder / f"{name}.json").unlink, missing_ok=True)
         yield stale
-    finally:
-        over.set()
-        beat.join()
-        with contextlib.suppress(OSError, ValueError):
-            if json.loads(path.read_bytes())["token"] == mine["token"]:
-                path.unlink()
+
+
+class _Release:
+    def __init__(self, release: Callable[[], None]):
+        self.close = release
 
 
 def _clear_stale(folder: Path, shard: Shard | None) -> bool:
-    """Remove locks whose holders are gone; refuse where one is at work on the same cells."""
+    """Whether descriptions of holders that are gone were removed; refuses where one is at work on the same cells."""
     stale = False
-    for path in sorted(folder.glob("lock*.json")):
-        try:
-            holder = json.loads(path.read_bytes())
-            known = isinstance(holder, dict) and {"pid", "place", "started", "host"} <= set(holder)
-        except FileNotFoundError:
+    names = {path.stem for path in folder.glob("lock*.json")} | {path.stem[1:] for path in folder.glob(".lock*.lock")}
+    for name in sorted(names):
+        found = re.fullmatch(r"lock-(\d{1,9})-of-(\d{1,9})", name)
+        other = None if found is None else (int(found[1]), int(found[2]))
+        if shard is not None and other is not None and other[1] == shard[1] and other[0] != shard[0]:
             continue
-        except (ValueError, OSError):
-            known = False
-        if not known:
-            holder = {"pid": "?", "host": "?", "place": None, "started": None, "shard": None}
-        if _gone(path, holder):
-            path.unlink(missing_ok=True)
-            stale = True
-        elif not _apart(shard, holder.get("shard")):
+        path, description = folder / f".{name}.lock", folder / f"{name}.json"
+        try:
+            acquire(path, 0.0)()
+        except TimeoutError as error:
             raise UserError(
-                f"{folder} is being written by process {holder['pid']} on {holder['host']}; wait for it to end, or "
-                f"stop it. If you are sure that it is gone, delete {path}."
-            )
+                f"{folder} is being written by {_holder(description)}; wait for it to end, or stop it."
+            ) from error
+        stale = stale or description.exists()
+        description.unlink(missing_ok=True)
     return stale
 
 
-def _apart(shard: Shard | None, other: Any) -> bool:
-    """Whether two writers have different cells: shards of the same number, not the same one."""
-    return shard is not None and other is not None and shard[1] == other[1] and shard[0] != other[0]
-
-
-def _gone(path: Path, holder: dict[str, Any]) -> bool:
-    if holder["place"] == _place():
-        return _started(int(holder["pid"])) != holder["started"]
-    # Another machine: only its silence tells. Measured by the file system's own clock.
-    probe = path.with_name(f".clock-{secrets.token_hex(4)}")
+def _holder(path: Path) -> str:
+    """Who holds a lock, in words; what cannot be read is left out."""
     try:
-        probe.touch()
-        return probe.stat().st_mtime - path.stat().st_mtime > SILENCE
-    except FileNotFoundError:
-        return True
-    finally:
-        probe.unlink(missing_ok=True)
+        with open(path, "rb") as file:
+            told = json.loads(file.read(10_000))
+        return f"process {int(told['pid'])} on {str(told['host'])[:100]}"
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return "another process"
 
 
-def _describe_self(shard: Shard | None) -> dict[str, Any]:
-    return {
-        "pid": os.getpid(),
-        "host": socket.gethostname(),
-        "place": _place(),
-        "started": _started(os.getpid()),
-        "shard": None if shard is None else list(shard),
-        "token": secrets.token_hex(16),
-    }
+def acquire(path: Path, seconds: float) -> Callable[[], None]:
+    """Take a lock file, and return what frees it; `TimeoutError` where another holds it for so many seconds.
 
-
-def _place() -> str:
-    """What process numbers mean the same in: one boot of one machine, one container."""
+    Where the file system has no locks nothing is held: there, one writer at a time is up to the user.
+    """
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
-    except OSError:
-        return socket.gethostname()
-
-
-def _started(pid: int) -> str | None:
-    """When a process began, or nothing where there is none; tells it from another that was given its number."""
+        from filelock import FileLock
+    except ImportError:
+        return _acquire_plainly(path, seconds)
+    lock = FileLock(path, timeout=seconds)
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return None if fields[0] in "ZX" else fields[19]
-    except FileNotFoundError:
-        if Path("/proc/self").exists():
-            return None
-    except OSError:
-        return None
-    try:  # no /proc: alive or not is all that can be known
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return None
-    except PermissionError:
-        pass
-    return "alive"
+        lock.acquire()
+    except NotImplementedError:
+        return lambda: None
+    return lock.release
 
 
-def _beat(path: Path, over: threading.Event) -> None:
-    while not over.wait(BEAT):
-        with contextlib.suppress(OSError):
-            os.utime(path)
+def _acquire_plainly(path: Path, seconds: float) -> Callable[[], None]:
+    """The same on a machine without the package filelock."""
+    import fcntl
 
-
-@contextlib.contextmanager
-def _one_at_a_time(folder: Path) -> Iterator[None]:
-    """Two that come at the same moment must not both find the lock free. The system frees this one by itself."""
-    with open(folder / ".door", "w") as door:
-        with contextlib.suppress(OSError):  # a file system without such locks
-            fcntl.flock(door, fcntl.LOCK_EX)
-        yield
+    file = open(path, "w")  # noqa: SIM115
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return file.close
+        except BlockingIOError as error:
+            if time.monotonic() >= end:
+                file.close()
+                raise TimeoutError(f"{path} is locked") from error
+            time.sleep(0.05)
+        except OSError as error:
+            if error.errno in _WITHOUT_LOCKS:
+                return file.close
+            raise

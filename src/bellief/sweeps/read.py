@@ -32,7 +32,7 @@ from bellief.errors import UserError
 from bellief.experiments.collect import EPISODE_COUNTS
 from bellief.experiments.results import RunResult
 from bellief.experiments.run_box import BoxRunResult
-from bellief.files import write_whole
+from bellief.files import to_csv, write_whole
 from bellief.sweeps import tables
 from bellief.sweeps.cells import Cell, Setup, agent_module, expand, plan_steps
 from bellief.sweeps.ledger import Ledger
@@ -81,8 +81,9 @@ class Condition:
         frames = []
         for cell in self.cells:
             try:
-                frames.append(tables.read_parquet(self.store.read(cell.id, name)).to_pandas())
-            except Damaged as error:
+                table = tables.read_parquet(self.store.read(cell.id, name))
+                frames.append(tables.check_numbers(name, table).to_pandas())
+            except (Damaged, tables.UnreadableTable) as error:
                 raise UserError(
                     f"Cell {cell.id} of {self.store.folder} is damaged ({error}); 'bellief resume' computes it again."
                 ) from error
@@ -199,9 +200,13 @@ class SweepResults:
         path = Path(path)
         if path.suffix.lower() not in EXPORTS:
             raise UserError(f"{path} must end in .csv or .parquet.")
+        if path.resolve().is_relative_to(self.folder.resolve()):
+            raise UserError(
+                f"{path} lies in the store itself, whose files are never overwritten; choose another place."
+            )
         frame = self.to_pandas()
         if path.suffix.lower() == ".csv":
-            content = frame.to_csv(index=False).encode()
+            content = to_csv(frame)
         else:
             buffer = io.BytesIO()
             frame.to_parquet(buffer, index=False)

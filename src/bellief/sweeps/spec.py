@@ -9,15 +9,19 @@ command line, and the sweep's name becomes one folder in it.
 (0, ['q-learning'])
 """
 
+import importlib.util
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pydantic
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
 
-from bellief.errors import UserError
+from bellief.errors import UserError, shorten
+
+if TYPE_CHECKING or importlib.util.find_spec("pydantic"):
+    from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+else:
+    from bellief.sweeps.plain_models import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 FORMAT = 1
 LARGEST_FILE = 1_000_000
@@ -77,7 +81,7 @@ class Spec(_Model):
     environments: list[EnvironmentEntry] = Field(min_length=1, description="Environments; a bare name will do.")
     agents: list[AgentEntry] = Field(min_length=1, description="Agents; a bare name will do.")
 
-    @pydantic.field_validator("environments", "agents", mode="before")
+    @field_validator("environments", "agents", mode="before")
     @classmethod
     def _bare_names(cls, value: Any) -> Any:
         return (
@@ -98,10 +102,12 @@ class _Loader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for number, key in enumerate(keys):
-            if key in keys[:number]:
-                raise yaml.YAMLError(f"'{key}' is given twice")
+        keys = set()
+        for key, _ in node.value:
+            name = self.construct_object(key, deep=True)
+            if name in keys:
+                raise yaml.YAMLError(f"'{shorten(str(name), 80)}' is given twice")
+            keys.add(name)
         return super().construct_mapping(node, deep)
 
 
@@ -141,10 +147,11 @@ def load_spec(path: str | Path, changes: list[str] | None = None) -> Spec:
     """
     path = Path(path)
     try:
-        content = path.read_bytes() if path.stat().st_size <= LARGEST_FILE else None
+        with open(path, "rb") as file:
+            content = file.read(LARGEST_FILE + 1)
     except FileNotFoundError as error:
         raise UserError(f"There is no file {path}; name a YAML file that describes a sweep.") from error
-    if content is None:
+    if len(content) > LARGEST_FILE:
         raise UserError(f"{path} is too large for the description of a sweep ({LARGEST_FILE} bytes at most).")
     try:
         document = parse_yaml(content.decode(), str(path))
@@ -161,13 +168,14 @@ def build_spec(document: Any, source: str) -> Spec:
         raise UserError(f"{source} is no description of a sweep; it needs name, environments and agents.")
     try:
         return Spec.model_validate(document)
-    except pydantic.ValidationError as error:
+    except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"]) or "the whole"
+        given = shorten(str(first["input"]), 80)
         known = {
             "extra_forbidden": "there is no such field",
             "missing": "it is missing",
-            "string_pattern_mismatch": f"'{first['input']}' has characters or a length that are not allowed",
+            "string_pattern_mismatch": f"'{given}' has characters or a length that are not allowed",
         }
         raise UserError(f"{source}: {place}: {known.get(first['type'], first['msg'])}.") from error
     except RecursionError as error:

@@ -14,7 +14,9 @@ Every file is written whole or not at all, and what is finished is never written
 import hashlib
 import json
 import os
+import re
 import shutil
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,11 @@ from bellief.sweeps.spec import Spec, build_spec, parse_yaml
 
 FORMAT = 1
 FOLDERS = ("metrics", "cells", "checkpoints", "sessions", "quarantine")
+# The table without which a cell is nothing.
+REQUIRED = {"curves"}
+# Bytes: larger files are nothing that Bellief wrote, and are not read. A manifest has some 300 for each of a million
+# cells.
+LARGEST_CONFIG, LARGEST_RECORD, LARGEST_MANIFEST = 4_000_000, 16_000_000, 1_000_000_000
 
 
 class Damaged(Exception):
@@ -68,19 +75,22 @@ class Store:
     def _read_config(self) -> Spec:
         path = self.folder / "config.yaml"
         try:
-            text = path.read_bytes().decode()
+            text = _read_limited(path, LARGEST_CONFIG).decode()
         except (FileNotFoundError, NotADirectoryError) as error:
             raise UserError(f"{self.folder} is no store of a sweep: it has no config.yaml.") from error
-        except UnicodeDecodeError as error:
+        except (UnicodeDecodeError, Damaged) as error:
             raise UserError(f"{path} is damaged; put the sweep's own description back.") from error
         head = parse_yaml(text, str(path))
         if not isinstance(head, dict) or not isinstance(head.get("format"), int) or "sweep" not in head:
             raise UserError(f"{path} is not the configuration of a sweep, or is damaged; put the right one back.")
         if head["format"] > FORMAT:
-            raise UserError(
-                f"{path} was written by a newer Bellief ({head.get('bellief')}); update Bellief to read it."
-            )
+            newer = str(head.get("bellief"))[:40]
+            raise UserError(f"{path} was written by a newer Bellief ({newer}); update Bellief to read it.")
         return build_spec(head["sweep"], str(path))
+
+    def config_hash(self) -> str:
+        """A hash of what config.yaml says, however it is laid out; labels are part of it."""
+        return _sha(canonical(self.spec.model_dump(exclude_defaults=True)).encode())
 
     def prepare(self, alone: bool) -> None:
         """Make the folders; where nobody else is writing, clear away what a killed process left half-written."""
@@ -124,14 +134,19 @@ class Store:
         """A finished cell's record, nothing where there is none; `Damaged` where it cannot be trusted."""
         path = self.folder / "cells" / f"{cell}.json"
         try:
-            record = _unseal(path.read_bytes())
+            record = _unseal(_read_limited(path, LARGEST_RECORD))
         except FileNotFoundError:
             return None
-        if record["format"] > FORMAT:
+        if isinstance(record.get("format"), int) and record["format"] > FORMAT:
             raise UserError(f"{path} was written by a newer Bellief; update Bellief to read it.")
+        _check_record(record)
         if record["id"] != cell or cell_id(record["identity"]) != cell:
             raise Damaged("its record belongs to another cell")
         return record
+
+    def other_records(self, cells: Iterable[str]) -> int:
+        """Number of records that belong to none of these cells."""
+        return len({path.stem for path in (self.folder / "cells").glob("*.json")} - set(cells))
 
     def read(self, cell: str, table: str) -> bytes:
         """A table's file, checked against the record; `Damaged` where it is not what was written."""
@@ -141,11 +156,14 @@ class Store:
         return self._read_checked(record, table)
 
     def _read_checked(self, record: dict[str, Any], table: str) -> bytes:
+        if table not in record["files"]:
+            raise Damaged(f"it has no {table}")
+        path, written = self.table_path(record["id"], table), record["files"][table]
         try:
-            content = self.table_path(record["id"], table).read_bytes()
+            content = path.read_bytes() if path.stat().st_size == written["bytes"] else b""
         except FileNotFoundError as error:
             raise Damaged(f"its {table} are missing") from error
-        if _sha(content) != record["files"][table]["sha256"]:
+        if _sha(content) != written["sha256"]:
             raise Damaged(f"its {table} are not what was written")
         return content
 
@@ -216,13 +234,20 @@ class Store:
 
     def sessions(self) -> list[dict[str, Any]]:
         """All sessions, the oldest first; what cannot be read is left out."""
-        found = []
+        found = [session for session in self.read_sessions().values() if session is not None]
+        return sorted(found, key=lambda session: session["began"])
+
+    def read_sessions(self) -> dict[str, dict[str, Any] | None]:
+        """Every session by the name of its file; nothing in place of one that cannot be read."""
+        found: dict[str, dict[str, Any] | None] = {}
         for path in sorted((self.folder / "sessions").glob("*.json")):
             try:
-                found.append(_unseal(path.read_bytes()))
+                session = _unseal(_read_limited(path, LARGEST_RECORD))
+                whole = isinstance(session.get("began"), str) and isinstance(session.get("software"), dict)
+                found[path.name] = session if whole else None
             except (Damaged, OSError):
-                continue
-        return sorted(found, key=lambda session: session["began"])
+                found[path.name] = None
+        return found
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
         """The index; whatever it says is also in the files it is made from."""
@@ -231,9 +256,38 @@ class Store:
     def read_manifest(self) -> dict[str, Any] | None:
         """The index, nothing where there is none yet, `Damaged` where it was changed."""
         try:
-            return _unseal((self.folder / "manifest.json").read_bytes())
+            return _unseal(_read_limited(self.folder / "manifest.json", LARGEST_MANIFEST))
         except FileNotFoundError:
             return None
+
+
+def _read_limited(path: Path, most: int) -> bytes:
+    """A file, unless it is larger than anything Bellief writes there."""
+    with open(path, "rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise Damaged(f"it is larger than {most} bytes")
+    return content
+
+
+def _check_record(record: dict[str, Any]) -> None:
+    """A record may carry the right hash of itself and still be nothing that Bellief wrote."""
+    files = record.get("files")
+    whole = (
+        isinstance(record.get("id"), str)
+        and isinstance(record.get("identity"), dict)
+        and isinstance(record.get("content"), str)
+        and isinstance(record.get("finished"), str)
+        and isinstance(files, dict)
+        and set(files) >= REQUIRED
+        and all(re.fullmatch(r"[a-z]{1,20}", name) for name in files)
+        and all(isinstance(file, dict) and {"sha256", "bytes"} <= set(file) for file in files.values())
+        and isinstance(record.get("seconds", 0.0), int | float)
+        and isinstance(record.get("made", []), list)
+        and all(isinstance(made, dict) for made in record.get("made", []))
+    )
+    if not whole:
+        raise Damaged("its record is not one that Bellief wrote")
 
 
 def _sha(content: bytes) -> str:
@@ -250,8 +304,8 @@ def _unseal(content: bytes) -> dict[str, Any]:
     try:
         document = json.loads(content)
         seal = document.pop("sha256")
-        whole = _sha(canonical(document).encode()) == seal
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
+        whole = isinstance(document, dict) and _sha(canonical(document).encode()) == seal
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError, MemoryError) as error:
         raise Damaged("it cannot be read") from error
     if not whole:
         raise Damaged("it was changed after it was written")

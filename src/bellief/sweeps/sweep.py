@@ -15,13 +15,14 @@ from bellief.sweeps.ledger import Ledger, Session
 from bellief.sweeps.lock import hold
 from bellief.sweeps.spec import Spec
 from bellief.sweeps.store import Damaged, Store, now
+from bellief.sweeps.worker import writing_failed
 
 # Seconds between two checkpoints of a cell.
 CHECKPOINT_EVERY = 30.0
 
 
 class Summary(NamedTuple):
-    """How a sweep stands after `run_sweep`."""
+    """How a sweep stands after `run_sweep`; `signal` is the number of the one that stopped it."""
 
     folder: Path
     cells: int
@@ -30,6 +31,7 @@ class Summary(NamedTuple):
     failed: dict[str, str]
     set_aside: dict[str, str]
     stopped: bool
+    signal: int | None = None
 
 
 class Wanted(NamedTuple):
@@ -100,14 +102,14 @@ def run_sweeps(
         listen(_opening(opened))
         with _graceful() as stop:
             trouble = _compute(owners, working, Job(lambda cell: owners[cell].store, every, stop), listen)
-            stopped = stop.is_set() and trouble is None
+            stopped = stop.is_set() and trouble is None and any(one.missing() for one in opened)
         for one in opened:
             shared = dict.fromkeys(owners[cell.id].store for cell in one.missing() if owners[cell.id] is not one)
             trouble = one.close(list(shared), trouble, stopped)
         if trouble is not None:
             place = str(trouble.get("file") or opened[0].store.folder)
             raise OSError(trouble.get("errno") or errno.EIO, trouble.get("reason") or "unknown error", place)
-        summaries = [one.summary(stopped) for one in opened]
+        summaries = [one.summary(stopped)._replace(signal=stop.number if stopped else None) for one in opened]
         for summary in summaries:
             listen({"kind": "end", **summary._asdict(), "folder": str(summary.folder)})
     return summaries
@@ -137,7 +139,7 @@ class _Opened:
             self.ledger.scan(deep=False)
             self.ledger.write(self.session.facts, force=True)
         except OSError as error:
-            trouble = trouble or {"errno": error.errno, "reason": error.strerror}
+            trouble = trouble or writing_failed(error)
         return trouble
 
     def summary(self, stopped: bool) -> Summary:
@@ -248,15 +250,21 @@ def _compute(owners: dict[str, _Opened], engine: Engine, job: Job, listen: Calla
         try:
             ledger.write(facts)
         except OSError as error:
-            trouble = trouble or {"kind": "unwritable", "errno": error.errno, "reason": error.strerror}
+            trouble = trouble or writing_failed(error)
             job.stop.set()
     return trouble
 
 
+class _Stop(threading.Event):
+    """Set by a signal, whose number it keeps."""
+
+    number: int | None = None
+
+
 @contextlib.contextmanager
-def _graceful() -> Iterator[threading.Event]:
+def _graceful() -> Iterator[_Stop]:
     """The first Ctrl-C or SIGTERM sets the event; the second Ctrl-C ends everything at once."""
-    stop = threading.Event()
+    stop = _Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
@@ -265,6 +273,7 @@ def _graceful() -> Iterator[threading.Event]:
         del frame
         if stop.is_set() and number == signal.SIGINT:
             raise KeyboardInterrupt
+        stop.number = stop.number or number
         stop.set()
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}

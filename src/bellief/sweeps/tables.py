@@ -6,9 +6,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 CURVES, RUNS, PLANS, EPISODES = "curves", "runs", "plans", "episodes"
+# Bytes in memory of the largest table that is read.
+LARGEST = 2**32
+
+
+class UnreadableTable(Exception):
+    """A file that is no table of a cell."""
 
 
 def to_parquet(columns: dict[str, Any]) -> bytes:
@@ -19,8 +26,31 @@ def to_parquet(columns: dict[str, Any]) -> bytes:
 
 
 def read_parquet(content: bytes) -> Any:
-    """The table of a Parquet file; `pyarrow.ArrowException` or `OSError` where it is damaged."""
-    return pq.read_table(pa.BufferReader(content))
+    """The table of a Parquet file; `UnreadableTable` where it is none, or would need more memory than any of ours."""
+    try:
+        file = pq.ParquetFile(pa.BufferReader(content))
+        if file.metadata.num_rows * file.metadata.num_columns * 8 > LARGEST:
+            raise UnreadableTable(f"a table of {file.metadata.num_rows} rows is too large")
+        return file.read()
+    except (pa.ArrowException, OSError) as error:
+        raise UnreadableTable(f"a table is no Parquet file ({type(error).__name__})") from error
+
+
+def check_numbers(name: str, table: Any) -> Any:
+    """The table, if it has the columns of its kind with numbers in them, and curves a row for each run and step."""
+    wanted = {CURVES: ("run", "step", "total", "smoothed"), RUNS: ("run",), PLANS: ("run", "step"), EPISODES: ("run",)}
+    for column in wanted.get(name, ("run",)):
+        if column not in table.column_names or not _is_number(table.schema.field(column).type):
+            raise UnreadableTable(f"its {name} have no numbers in a column '{column}'")
+    if name == CURVES:
+        runs, steps = (len(pc.unique(table[column])) for column in ("run", "step"))
+        if table.num_rows != runs * steps:
+            raise UnreadableTable("its curves do not have a row for each run and step")
+    return table
+
+
+def _is_number(kind: Any) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind)
 
 
 def curves(first: int, step: np.ndarray, columns: dict[str, np.ndarray]) -> dict[str, Any]:

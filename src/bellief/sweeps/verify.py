@@ -1,4 +1,6 @@
-"""Is a store what it says it is? Every file against its hash, and some cells computed again."""
+"""Is a store what it says it is? Everything that its description asks for is there and has the hash it was written
+with, and some cells give the same numbers when computed again.
+"""
 
 import random
 import tempfile
@@ -15,6 +17,8 @@ from bellief.sweeps.engines.local import Local
 from bellief.sweeps.read import SweepResults
 from bellief.sweeps.store import Damaged, Store
 
+Problem = dict[str, str]
+
 # Where hardware or versions differ, a rounding can tip a choice between two actions, and from there a run goes another
 # way. Then runs agree to this relative difference, or the means over the runs of the final totals agree to this many
 # standard errors of their difference (five: one false alarm in about two million).
@@ -22,7 +26,7 @@ RELATIVE, STANDARD_ERRORS = 1e-5, 5.0
 
 
 def verify(results: SweepResults, recompute: int = 1, seed: int | None = None) -> dict[str, Any]:
-    """Compare every file of a store with its hash, and compute some finished cells again.
+    """Compare every file of a store with its hash, look for what is missing, and compute some finished cells again.
 
     Args:
         results: the store.
@@ -42,16 +46,74 @@ def verify(results: SweepResults, recompute: int = 1, seed: int | None = None) -
     >>> found["checked"], found["problems"]
     (1, [])
     """
-    problems = [{"what": f"cell {cell}", "problem": reason} for cell, reason in results.ledger.scan(deep=True).items()]
-    try:
-        results.store.read_manifest()
-    except Damaged as error:
-        problems.append({"what": "manifest.json", "problem": str(error)})
+    # First the index, then the cells: a sweep that is under way only adds to what the index says.
+    problems, notes, manifest = _check_index(results.store)
+    problems += [{"what": f"cell {cell}", "problem": reason} for cell, reason in _check_cells(results).items()]
+    problems += _missing(results, manifest)
+    if others := results.store.other_records(results.ledger.cells):
+        notes.append(f"{others} finished cells are there that config.yaml does not ask for.")
     finished = [cell for cell in results.ledger.cells.values() if results.ledger.status(cell.id) == "finished"]
     chosen = random.Random(seed).sample(finished, min(recompute, len(finished)))
     compared = [again | {"cell": cell.id} for cell, again in zip(chosen, _recompute(results, chosen), strict=True)]
     problems += [{"what": f"cell {one['cell']}", "problem": one["found"]} for one in compared if not one["agrees"]]
-    return {"checked": len(finished), "recomputed": compared, "problems": problems}
+    return {"checked": len(finished), "recomputed": compared, "problems": problems, "notes": notes}
+
+
+def _check_index(store: Store) -> tuple[list[Problem], list[str], dict[str, Any]]:
+    """Problems of the manifest, of the sessions, and of a description that is not the one that was computed."""
+    problems, notes, manifest = [], [], {}
+    try:
+        manifest = store.read_manifest() or {}
+        if not manifest:
+            problems.append({"what": "manifest.json", "problem": "it is missing"})
+    except Damaged as error:
+        problems.append({"what": "manifest.json", "problem": str(error)})
+    sessions = store.read_sessions()
+    damaged = [name for name, session in sessions.items() if session is None]
+    problems += [{"what": f"sessions/{name}", "problem": "it cannot be read"} for name in damaged]
+    began = {session["began"] for session in sessions.values() if session is not None}
+    told = manifest.get("sessions")
+    known = [one["began"] for one in told if isinstance(one, dict) and "began" in one] if isinstance(told, list) else []
+    missing = [str(one)[:40] for one in known if one not in began][len(damaged) :]
+    problems += [{"what": f"the session that began at {one}", "problem": "its file is missing"} for one in missing]
+    # The manifest may be gone; every session keeps the hash too.
+    hashes = [one.get("config") for one in (*store.sessions(), manifest) if one]
+    if hashes and hashes[-1] is None:
+        notes.append("This store was written by Bellief 0.1, which kept no hash of config.yaml: it is taken as it is.")
+    elif hashes and hashes[-1] != store.config_hash():
+        problems.insert(0, {"what": "config.yaml", "problem": "it is not the one that the sweep was computed with"})
+    return problems, notes, manifest
+
+
+def _check_cells(results: SweepResults) -> dict[str, str]:
+    """Every cell whose files are not what was written, with the reason; their numbers are read too."""
+    damaged = results.ledger.scan(deep=True)
+    for cell in results.ledger.cells:
+        if results.ledger.status(cell) == "finished":
+            try:
+                record = results.store.check(cell) or {"files": {}, "content": ""}
+                content = {name: results.store.read(cell, name) for name in record["files"]}
+                if tables.content_hash(content) != record["content"]:
+                    damaged[cell] = f"its numbers are not those of its record: delete cells/{cell}.json"
+            except (Damaged, tables.UnreadableTable) as error:
+                damaged[cell] = str(error)
+            if cell in damaged:
+                results.ledger.entries[cell] = {"status": "damaged"}
+    return damaged
+
+
+def _missing(results: SweepResults, manifest: dict[str, Any]) -> list[Problem]:
+    """Cells that config.yaml asks for and that are not there: lost where the manifest says that they were finished."""
+    ledger, told = results.ledger, manifest.get("cells")
+    entries = told if isinstance(told, dict) else {}
+    open_cells = [cell for cell in ledger.cells if ledger.status(cell) in ("pending", "started", "failed")]
+    were_finished = {cell for cell, one in entries.items() if isinstance(one, dict) and one.get("status") == "finished"}
+    lost = [cell for cell in open_cells if cell in were_finished]
+    problems = [{"what": f"cell {cell}", "problem": "it was finished, and its record is missing"} for cell in lost]
+    if left := len(open_cells) - len(lost):
+        what = f"{left} of {len(ledger.cells)} cells"
+        problems.append({"what": what, "problem": "not computed yet" if entries else "missing"})
+    return problems
 
 
 def _recompute(results: SweepResults, cells: list[Cell]) -> list[dict[str, Any]]:

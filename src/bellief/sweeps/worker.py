@@ -1,67 +1,143 @@
-"""A process that computes cells for the local engine: `python -m bellief.sweeps.worker`.
+"""What a process of the local engine does: compute the cells that it is given, one after another.
 
-Work comes as lines of JSON on standard input, news goes back the same way on standard output. Nothing is pickled. When
-standard input closes, whoever gave the work is gone, and the worker ends at once.
+Orders and results are plain data and travel through the process's pool; progress goes through a pipe. SIGTERM asks for
+a checkpoint. A process whose driver is gone ends at once.
 """
 
 import errno
-import json
+import multiprocessing
 import os
 import resource
 import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
-from queue import SimpleQueue
-from typing import Any, TextIO
+from multiprocessing.connection import Connection
+from typing import Any
 
 from bellief.errors import UserError
+
+Event = dict[str, Any]
 
 # Errors of the operating system that mean: no more room.
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
+# Blocked while a process starts, so that it can choose what they do before they do it.
+SIGNALS = {signal.SIGINT, signal.SIGTERM}
 
-class Mailbox:
-    """Reads standard input in a thread: cells into a queue, and the wish to stop."""
+_stop = threading.Event()
+_progress: list[Connection] = []
+_latest: list[str] = []
 
-    def __init__(self, lines: TextIO):
-        self.work: SimpleQueue[dict[str, Any]] = SimpleQueue()
-        self.stop = threading.Event()
-        threading.Thread(target=self._read, args=(lines,), daemon=True).start()
 
-    def _read(self, lines: TextIO) -> None:
-        for line in lines:
-            message = json.loads(line)
-            if message["kind"] == "stop":
-                self.stop.set()
-            else:
-                self.work.put(message)
+def start(progress: Connection, debug: bool) -> None:
+    """Prepare a new process."""
+    if not debug:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    os.dup2(2, 1)  # standard output belongs to the driver
+    _progress.append(progress)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver decides
+    signal.signal(signal.SIGTERM, lambda number, frame: _stop.set())
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    threading.Thread(target=_end_with_driver, daemon=True).start()
+
+
+def _end_with_driver() -> None:
+    driver = multiprocessing.parent_process()
+    if driver is not None:
+        driver.join()
         os._exit(3)
 
 
-def main() -> None:
-    """Compute what comes, until told to quit."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever gave the work decides
-    out = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # what libraries print must not get between the messages
-    mailbox = Mailbox(sys.stdin)
-    signal.signal(signal.SIGTERM, lambda number, frame: mailbox.stop.set())
-
+def describe() -> Event:
+    """The first order of every process: its number, and the backend of its JAX."""
     import jax
 
-    def tell(**news: Any) -> None:
-        out.write(json.dumps(news, allow_nan=False) + "\n")
+    return {"pid": os.getpid(), "backend": jax.default_backend()}
 
-    tell(kind="hello", backend=jax.default_backend())
-    while (order := mailbox.work.get())["kind"] != "quit":
+
+def execute(order: Event) -> Event:
+    """Compute a cell, or measure one; returns how it ended. Nothing is raised."""
+    try:
         forget_other_programs(order["settings"])
-        for news in _obey(order, mailbox):
-            tell(cell=order["id"], **news)
-    os._exit(0)  # the thread that waits for standard input would keep the process
+        if order["kind"] == "calibrate":
+            from bellief.sweeps.calibrate import measure
+
+            told = {"kind": "calibrated", **measure(order["identity"])._asdict()}
+        else:
+            told = _compute(order)
+    except UserError as error:
+        told = {"kind": "failed", "reason": str(error)}
+    except OSError as error:
+        told = writing_failed(error)
+    except Exception as error:
+        traceback.print_exc()  # heard with --debug only
+        memory = isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
+        reason = "there is not enough memory for it" if memory else f"{type(error).__name__}: {error}"
+        told = {"kind": "failed", "reason": " ".join(reason.split())[:1000]}
+    _progress[0].send(None)  # wakes the driver
+    return {"cell": order["id"], **told}
 
 
-_latest: list[str] = []
+def _compute(order: Event) -> Event:
+    from bellief.sweeps import work
+    from bellief.sweeps.cells import Cell
+    from bellief.sweeps.store import Store
+
+    cell, store = Cell(order["id"], order["identity"]), Store(order["folder"])
+    told: Event = {"kind": "stopped"}
+    for message in work.compute(cell, store.read_checkpoint(cell.id), order["every"], _stop.is_set):
+        match message:
+            case work.Checkpoint(content):
+                store.write_checkpoint(cell.id, content)
+            case work.Finished(tables):
+                told = finished_event(message)
+                store.commit(cell, tables, told["content"], **{name: told[name] for name in RECORDED})
+            case _ if (event := progress_event(message)) is not None:
+                _progress[0].send({"cell": cell.id, **event})
+    return told
+
+
+# What the record of a finished cell keeps of the event that tells it.
+RECORDED = ("seconds", "made", "memory_mib")
+
+
+def progress_event(message: Any) -> Event | None:
+    """What is told of a message on the way, and nothing of the others."""
+    from bellief.sweeps import work
+
+    match message:
+        case work.Progress():
+            return {"kind": "progress", **message._asdict()}
+        case work.Restarted(reason):
+            return {"kind": "restarted", "reason": reason[:1000]}
+    return None
+
+
+def finished_event(message: Any) -> Event:
+    """What is told of a finished cell: its facts, and the smoothed reward of its runs at the end."""
+    from bellief.sweeps.tables import CURVES, content_hash, read_parquet
+
+    curves = read_parquet(message.tables[CURVES])
+    step = curves["step"].to_numpy()
+    last = int(step.max())
+    return {
+        "kind": "finished",
+        "content": content_hash(message.tables),
+        "seconds": round(message.seconds, 3),
+        "made": message.made,
+        "memory_mib": peak_memory(),
+        "step": last,
+        "steps": last,
+        "reward": float(curves["smoothed"].to_numpy()[step == last].mean()),
+    }
+
+
+def writing_failed(error: OSError) -> Event:
+    """What is told of a file that could not be written."""
+    name = error.filename if isinstance(error.filename, str) else None
+    kind = "full" if error.errno in FULL else "unwritable"
+    return {"kind": kind, "errno": error.errno, "reason": error.strerror or str(error), "file": name}
 
 
 def forget_other_programs(settings: str) -> None:
@@ -73,72 +149,7 @@ def forget_other_programs(settings: str) -> None:
     _latest[:] = [settings]
 
 
-def _obey(order: dict[str, Any], mailbox: Mailbox) -> Iterator[dict[str, Any]]:
-    try:
-        if order["kind"] == "calibrate":
-            from bellief.sweeps.calibrate import measure
-
-            yield {"kind": "calibrated", **measure(order["identity"])._asdict()}
-        else:
-            yield from _compute(order, mailbox)
-    except UserError as error:
-        yield {"kind": "failed", "reason": str(error)}
-    except OSError as error:
-        name = error.filename if isinstance(error.filename, str) else None
-        kind = "full" if error.errno in FULL else "unwritable"
-        yield {"kind": kind, "errno": error.errno, "reason": error.strerror or str(error), "file": name}
-    except MemoryError:
-        yield {"kind": "failed", "reason": "there is not enough memory for it"}
-    except Exception as error:
-        traceback.print_exc()  # heard with --debug only
-        memory = "RESOURCE_EXHAUSTED" in str(error)
-        reason = "there is not enough memory for it" if memory else f"{type(error).__name__}: {error}"
-        yield {"kind": "failed", "reason": " ".join(reason.split())}
-
-
-def _compute(order: dict[str, Any], mailbox: Mailbox) -> Iterator[dict[str, Any]]:
-    from bellief.sweeps import work
-    from bellief.sweeps.cells import Cell
-    from bellief.sweeps.store import Store
-    from bellief.sweeps.tables import content_hash
-
-    cell = Cell(order["id"], order["identity"])
-    # None: only to compare, nothing is written.
-    store = None if order["folder"] is None else Store(order["folder"])
-    saved = store.read_checkpoint(cell.id) if store is not None else None
-    for message in work.compute(cell, saved, order["every"], mailbox.stop.is_set):
-        match message:
-            case work.Progress():
-                yield {"kind": "progress", **message._asdict()}
-            case work.Checkpoint() if store is not None:
-                store.write_checkpoint(cell.id, message.content)
-            case work.Restarted(reason):
-                yield {"kind": "restarted", "reason": reason}
-            case work.Stopped():
-                yield {"kind": "stopped"}
-            case work.Finished(tables, seconds, made):
-                content = content_hash(tables)
-                facts = {"seconds": round(seconds, 3), "made": made, "memory_mib": peak_memory()}
-                if store is not None:
-                    store.commit(cell, tables, content, **facts)
-                yield {"kind": "finished", "content": content, **facts, **summary(tables)}
-
-
-def summary(tables: dict[str, bytes]) -> dict[str, Any]:
-    """What progress shows of a finished cell: the smoothed reward of its runs at the end."""
-    from bellief.sweeps.tables import CURVES, read_parquet
-
-    curves = read_parquet(tables[CURVES])
-    step = curves["step"].to_numpy()
-    last = int(step.max())
-    return {"step": last, "steps": last, "reward": float(curves["smoothed"].to_numpy()[step == last].mean())}
-
-
 def peak_memory() -> float:
     """The most memory this process has held so far, in MiB."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return round(peak / (2**20 if sys.platform == "darwin" else 2**10), 1)
-
-
-if __name__ == "__main__":
-    main()

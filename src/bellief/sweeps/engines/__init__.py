@@ -48,3 +48,12 @@ class Engine(Protocol):
 def settings_of(cell: Cell) -> str:
     """What cells that can share a compiled program have in common."""
     return canonical({name: value for name, value in cell.identity.items() if name not in ("first", "seed", "steps")})
+
+
+def lost_event(event: Event, cell: Cell, times: int, stopping: bool) -> Event:
+    """What is told of a cell whose process is gone: it is computed again, up to a point."""
+    if stopping:
+        return {"kind": "stopped", "cell": cell.id}
+    if times < RETRIES:
+        return {"kind": "lost", "cell": cell.id, "reason": event["reason"]}
+    return {"kind": "failed", "cell": cell.id, "reason": f"{event['reason']} {times} times"}

@@ -51,24 +51,24 @@ def _condition(cell: Cell) -> str:
 
 def _compute(group: list[Cell], job: Job) -> Iterator[Event]:
     from bellief.sweeps import tables, work
-    from bellief.sweeps.worker import peak_memory, summary
+    from bellief.sweeps.worker import RECORDED, finished_event, progress_event
 
     whole = Cell("batch", group[0].identity | {"width": sum(cell.identity["width"] for cell in group)})
     began = time.monotonic()
     for message in work.compute(whole, None, float("inf"), job.stop.is_set):
-        match message:
-            case work.Progress():
-                yield from ({"kind": "progress", "cell": cell.id, **message._asdict()} for cell in group)
-            case work.Stopped():
-                yield from ({"kind": "stopped", "cell": cell.id} for cell in group)
-            case work.Finished(found, _, made):
-                # What it took is shared evenly, so that the times of cells add up.
-                facts = {"seconds": round((time.monotonic() - began) / len(group), 3), "made": made}
-                for cell in group:
-                    own = {
-                        name: tables.of_runs(table, cell.first, cell.identity["width"]) for name, table in found.items()
-                    }
-                    content = tables.content_hash(own)
-                    job.home(cell.id).commit(cell, own, content, **facts, memory_mib=peak_memory())
-                    news = {"content": content, **facts, "memory_mib": peak_memory(), **summary(own)}
-                    yield {"kind": "finished", "cell": cell.id, **news}
+        if isinstance(message, work.Finished):
+            # The time is shared evenly, so that the times of cells add up.
+            seconds = (time.monotonic() - began) / len(group)
+            for cell in group:
+                own = {
+                    name: tables.of_runs(table, cell.first, cell.identity["width"])
+                    for name, table in message.tables.items()
+                }
+                event = finished_event(message._replace(tables=own, seconds=seconds))
+                facts = {name: event[name] for name in RECORDED}
+                job.home(cell.id).commit(cell, own, event["content"], **facts)
+                yield {"cell": cell.id, **event}
+        elif isinstance(message, work.Stopped):
+            yield from ({"kind": "stopped", "cell": cell.id} for cell in group)
+        elif (told := progress_event(message)) is not None:
+            yield from ({"cell": cell.id, **told} for cell in group)

@@ -1,70 +1,99 @@
-"""Cells on this machine: one process for each core, each with its own JAX; one process where there is a GPU."""
+"""Cells on this machine: one process for each core, each with its own JAX; one process where there is a GPU.
+
+Every process has a `ProcessPoolExecutor` of its own, so that one that is killed takes no other with it, and cells that
+share a compiled program can go to the process that has it.
+"""
 
 import contextlib
-import json
+import multiprocessing
 import os
-import queue
 import signal
-import subprocess
 import sys
-import threading
+import types
+from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import connection
 
 from bellief.errors import UserError
 from bellief.processors import cores
+from bellief.sweeps import worker
 from bellief.sweeps.cells import Cell
-from bellief.sweeps.engines import PROGRAMS, RETRIES, STOPPING, Event, Job, settings_of
+from bellief.sweeps.engines import PROGRAMS, RETRIES, STOPPING, Event, Job, lost_event, settings_of
 from bellief.sweeps.machine import worker_environment
 
-# Seconds for a worker to import JAX and say hello, and to end when asked to.
-PATIENCE, FAREWELL = 300, 10
+# Seconds between two looks at processes that tell nothing.
+PAUSE = 0.2
 
 
 class Worker:
-    """A process of `bellief.sweeps.worker`, and what it is busy with."""
+    """A process, its pool, and what it is busy with. `future` is the answer to its last order."""
 
-    def __init__(self, number: int, news: "queue.Queue[tuple[int, Event]]", debug: bool):
-        self.number = number
+    def __init__(self, debug: bool):
+        context = multiprocessing.get_context("spawn")
         self.cell: Cell | None = None
         self.settings: str | None = None
-        self.backend: str | None = None
         self.programs = 0
-        environment = os.environ | worker_environment()
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "bellief.sweeps.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=None if debug else subprocess.DEVNULL,
-            env=environment,
-        )
-        threading.Thread(target=self._listen, args=(news,), daemon=True).start()
+        self.pid: int | None = None
+        self.backend: str | None = None
+        self.progress, self._theirs = context.Pipe(duplex=False)
+        self.pool = ProcessPoolExecutor(1, context, initializer=worker.start, initargs=(self._theirs, debug))
+        with _starting():
+            self.future: Future[Event] = self.pool.submit(worker.describe)
 
-    def _listen(self, news: "queue.Queue[tuple[int, Event]]") -> None:
-        assert self.process.stdout is not None
-        with self.process.stdout as lines:
-            for line in lines:
-                with contextlib.suppress(ValueError):
-                    news.put((self.number, json.loads(line)))
-        news.put((self.number, {"kind": "gone", "code": self.process.wait()}))
+    def ready(self) -> bool:
+        """Whether it has started and has nothing to do."""
+        return self.pid is not None and self.cell is None
 
-    def send(self, **message: Any) -> None:
-        """Give an order; that the worker is gone is heard elsewhere."""
-        assert self.process.stdin is not None
-        with contextlib.suppress(OSError):
-            self.process.stdin.write(json.dumps(message).encode() + b"\n")
-            self.process.stdin.flush()
+    def messages(self) -> Iterator[Event]:
+        """What it has told of its cell; after the last message its answer is there, or its process is gone."""
+        with contextlib.suppress(EOFError, OSError):
+            while self.progress.poll():
+                message = self.progress.recv()
+                if message is None:
+                    with contextlib.suppress(BrokenProcessPool):
+                        self.future.result()
+                else:
+                    yield message
 
-    def end(self) -> None:
-        """Ask, wait, kill."""
-        self.send(kind="quit")
-        with contextlib.suppress(OSError):
-            self.process.stdin.close()  # type: ignore[union-attr]
-        try:
-            self.process.wait(FAREWELL)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+    def signal(self, number: int) -> None:
+        """Send a signal to its process, if it is still there."""
+        if self.pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def close(self) -> None:
+        """End the process: at once where it is still busy, since nobody waits for the answer."""
+        if not self.future.done():
+            self.signal(signal.SIGKILL)
+        self.pool.shutdown(wait=True, cancel_futures=True)
+        self.progress.close()
+        self._theirs.close()
+
+
+@contextlib.contextmanager
+def _starting() -> Iterator[None]:
+    """What a process finds when it starts: its environment variables, and signals blocked until it has handlers.
+
+    It does not import the main module again, as spawned processes do: it needs nothing of it, and a script without
+    `if __name__ == "__main__"` would begin from its first line.
+    """
+    main, variables = sys.modules["__main__"], worker_environment()
+    before = {name: os.environ.get(name) for name in variables}
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    os.environ.update(variables)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, worker.SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        sys.modules["__main__"] = main
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 class Local:
@@ -74,133 +103,126 @@ class Local:
 
     def __init__(self, workers: int | None = None, debug: bool = False):
         self.wanted, self.debug = workers or cores(), debug
-        self.news: queue.Queue[tuple[int, Event]] = queue.Queue()
-        self.workers: dict[int, Worker] = {}
-        self.started = 0
+        self.workers: list[Worker] = []
+        self.started = self.failures = 0
 
     def _start(self) -> Worker:
         self.started += 1
-        worker = Worker(self.started, self.news, self.debug)
-        self.workers[worker.number] = worker
-        return worker
+        self.workers.append(Worker(self.debug))
+        return self.workers[-1]
+
+    def _end(self, one: Worker) -> None:
+        self.workers.remove(one)
+        one.close()
 
     def close(self) -> None:
-        """End all workers."""
-        for worker in self.workers.values():
-            worker.send(kind="quit")
-        for worker in list(self.workers.values()):
-            worker.end()
-        self.workers.clear()
+        """End all processes."""
+        while self.workers:
+            self._end(self.workers[-1])
 
     def run(self, cells: list[Cell], job: Job) -> Iterator[Event]:
         """Compute the cells."""
-        waiting, tries = list(cells), dict.fromkeys((cell.id for cell in cells), 0)
+        waiting, lost = list(cells), Counter[str]()
         stopping = False
-        if waiting:
-            self._start()
-        while waiting or any(worker.cell for worker in self.workers.values()):
+        while waiting or any(one.cell for one in self.workers):
             if job.stop.is_set() and not stopping:
                 stopping, waiting = True, []
-                for worker in self.workers.values():
-                    worker.send(kind="stop")
+                for one in self.workers:
+                    one.signal(signal.SIGTERM)
                 yield STOPPING
-                continue
-            number, event = self._next()
-            if number not in self.workers:  # nobody, or the last word of one that was replaced
-                continue
-            worker = self.workers[number]
-            if event["kind"] == "gone":
-                del self.workers[number]
-                worker.end()
-                if worker.cell is not None:
-                    tries[worker.cell.id] += 1
-                    yield self._lost(worker.cell, event["code"], tries[worker.cell.id], waiting, stopping)
-                elif worker.backend is None:
-                    raise UserError(_cannot_start(event["code"]))
-                if waiting:  # in its place, even where others are left: they may be idle, and would not ask again
-                    self._start()
-                continue
-            if event["kind"] == "hello":
-                worker.backend = event["backend"]
-                self._start_others(worker, len(waiting))
-            else:
-                yield event
-            if event["kind"] not in ("progress", "restarted"):
-                worker.cell = None
-                if waiting and not job.stop.is_set():
-                    place = self._choose(worker, waiting)
-                    if worker.programs >= PROGRAMS and settings_of(waiting[place]) != worker.settings:
-                        self._replace(worker)
-                    else:
-                        yield self._give(worker, waiting.pop(place), job)
+            self._start_missing(waiting)
+            connection.wait([one.progress for one in self.workers], PAUSE)
+            for one in list(self.workers):
+                yield from one.messages()
+                if one.future.done() and not one.ready():
+                    yield from self._answer(one, lost, waiting, stopping)
+            for one in list(self.workers):
+                if one.ready() and waiting and not job.stop.is_set():
+                    yield from self._give(one, waiting, job)
 
-    def _next(self) -> tuple[int, Event]:
+    def _start_missing(self, waiting: list[Cell]) -> None:
+        """One process first, to learn what JAX finds: a GPU is busy enough with one, cores get one each."""
+        backend = next((one.backend for one in self.workers if one.backend), None)
+        busy = sum(one.cell is not None for one in self.workers)
+        wanted = min(self.wanted if backend == "cpu" else 1, len(waiting) + busy)
+        while len(self.workers) < wanted:
+            self._start()
+
+    def _answer(self, one: Worker, lost: Counter[str], waiting: list[Cell], stopping: bool) -> Iterator[Event]:
+        """What came of a worker's last order, which may be that its process is gone."""
         try:
-            return self.news.get(timeout=0.2)
-        except queue.Empty:
-            return 0, {"kind": "none"}
+            event = one.future.result()
+        except BrokenProcessPool:
+            event = {"kind": "lost", "reason": "its process ended"}
+        if one.pid is None:
+            self._note_start(one, event)
+            return
+        cell, one.cell = one.cell, None
+        assert cell is not None
+        if event["kind"] == "stopped" and not stopping:  # somebody else sent the signal
+            event = {"kind": "lost", "reason": "its process was told to stop"}
+        if event["kind"] == "lost":
+            self._end(one)
+            lost[cell.id] += 1
+            event = lost_event(event, cell, lost[cell.id], stopping)
+            if event["kind"] == "lost":
+                waiting.insert(0, cell)
+        yield event
 
-    def _start_others(self, first: Worker, waiting: int) -> None:
-        """A GPU is busy enough with one process; cores get one each."""
-        if first.backend == "cpu" and self.started == 1:
-            for _ in range(min(self.wanted, waiting) - 1):
-                self._start()
+    def _note_start(self, one: Worker, event: Event) -> None:
+        """A new process is there, or was lost on its way: then another is started, up to a point."""
+        if event.get("kind") != "lost":
+            one.pid, one.backend, self.failures = event["pid"], event["backend"], 0
+            return
+        self._end(one)
+        self.failures += 1
+        if self.failures >= RETRIES:
+            raise UserError(
+                "Processes for the computation cannot start: see with --debug what they say, and whether this Python "
+                "can import bellief and jax."
+            )
 
-    def _lost(self, cell: Cell, code: int, tries: int, waiting: list[Cell], stopping: bool) -> Event:
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        if stopping:
-            return {"kind": "stopped", "cell": cell.id}
-        if tries < RETRIES:
-            waiting.insert(0, cell)
-            return {"kind": "lost", "cell": cell.id, "reason": f"its process ended ({how})"}
-        return {"kind": "failed", "cell": cell.id, "reason": f"its process ended {tries} times ({how})"}
+    def _give(self, one: Worker, waiting: list[Cell], job: Job) -> Iterator[Event]:
+        place = self._choose(one, waiting)
+        cell = waiting[place]
+        settings = settings_of(cell)
+        if one.programs >= PROGRAMS and settings != one.settings:
+            self._end(one)
+            self._start()
+            return
+        order = {"kind": "compute", "id": cell.id, "identity": cell.identity, "settings": settings, "every": job.every}
+        try:
+            folder = str(job.home(cell.id).folder.absolute())
+            one.future = one.pool.submit(worker.execute, order | {"folder": folder})
+        except BrokenProcessPool:  # killed while it had nothing to do
+            self._end(one)
+            return
+        del waiting[place]
+        one.programs += settings != one.settings
+        one.cell, one.settings = cell, settings
+        yield {"kind": "begin", "cell": cell.id}
 
-    def _replace(self, worker: Worker) -> None:
-        del self.workers[worker.number]
-        worker.end()
-        self._start()
-
-    def _choose(self, worker: Worker, waiting: list[Cell]) -> int:
+    def _choose(self, one: Worker, waiting: list[Cell]) -> int:
         """The next cell, if possible one that needs no new compilation, else one that no other worker compiles."""
-        busy = {other.settings for other in self.workers.values() if other is not worker}
+        busy = {other.settings for other in self.workers if other is not one}
         keys = [settings_of(cell) for cell in waiting[:200]]
-        own = [place for place, key in enumerate(keys) if key == worker.settings]
+        own = [place for place, key in enumerate(keys) if key == one.settings]
         free = [place for place, key in enumerate(keys) if key not in busy]
         return (own or free or [0])[0]
 
-    def _give(self, worker: Worker, cell: Cell, job: Job) -> Event:
-        worker.programs += settings_of(cell) != worker.settings
-        worker.cell, worker.settings = cell, settings_of(cell)
-        worker.send(
-            kind="compute",
-            id=cell.id,
-            identity=cell.identity,
-            settings=worker.settings,
-            folder=str(job.home(cell.id).folder.absolute()),
-            every=job.every,
-        )
-        return {"kind": "begin", "cell": cell.id}
-
-    def ask(self, **order: Any) -> Event:
+    def ask(self, **order: object) -> Event:
         """One order to one worker, answered."""
-        worker = next(iter(self.workers.values()), None) or self._start()
-        if worker.backend is None:
-            hello = self.news.get(timeout=PATIENCE)[1]
-            if hello["kind"] == "gone":
-                raise UserError(_cannot_start(hello["code"]))
-            worker.backend = hello["backend"]
-        worker.send(**order)
         while True:
-            event = self.news.get()[1]
-            if event["kind"] == "gone":
-                self.workers.clear()
-                return {"kind": "failed", "reason": f"its process ended ({event['code']})"}
-            if event["kind"] not in ("progress", "restarted"):
-                return event
-
-
-def _cannot_start(code: int) -> str:
-    return (
-        f"A process for the computation could not start (exit code {code}): see with --debug what it says, and whether "
-        "this Python can import bellief and jax."
-    )
+            one = self.workers[0] if self.workers else self._start()
+            if one.pid is None:
+                try:
+                    self._note_start(one, one.future.result())
+                except BrokenProcessPool:
+                    self._note_start(one, {"kind": "lost"})
+                continue
+            try:
+                one.future = one.pool.submit(worker.execute, order)
+                return one.future.result()
+            except BrokenProcessPool:
+                self._end(one)
+                return {"kind": "failed", "reason": "its process ended"}

@@ -13,9 +13,10 @@ from typing import Any
 from bellief.errors import UserError
 from bellief.processors import cores
 from bellief.sweeps.cells import Cell
-from bellief.sweeps.engines import RETRIES, STOPPING, Event, Job, settings_of
+from bellief.sweeps.engines import STOPPING, Event, Job, lost_event, settings_of
 from bellief.sweeps.machine import software, worker_environment
 from bellief.sweeps.store import Store
+from bellief.sweeps.worker import RECORDED, writing_failed
 
 # Tasks waiting for a core, for each core of the cluster: enough to keep it busy, few enough to keep memory flat.
 AHEAD = 1
@@ -87,7 +88,10 @@ class Ray:
                 if event["kind"] == "lost":
                     del running[stream]
                     tries[cell.id] += 1
-                    yield self._again(event, cell, tries[cell.id], waiting, told)
+                    event = lost_event(event, cell, tries[cell.id], told)
+                    if event["kind"] == "lost":
+                        waiting.appendleft(cell)
+                    yield event
                     continue
                 if event["kind"] not in ("begin", "progress", "restarted"):
                     del running[stream]
@@ -113,24 +117,7 @@ class Ray:
             return _keep(job.home(cell.id), cell, event, files)
         except OSError as error:
             self.ray.cancel(stream, force=True)
-            from bellief.sweeps.worker import FULL
-
-            kind = "full" if error.errno in FULL else "unwritable"
-            return {
-                "kind": kind,
-                "cell": cell.id,
-                "errno": error.errno,
-                "reason": error.strerror,
-                "file": error.filename,
-            }
-
-    def _again(self, event: Event, cell: Cell, tries: int, waiting: deque[Cell], stopping: bool) -> Event:
-        if stopping:
-            return {"kind": "stopped", "cell": cell.id}
-        if tries < RETRIES:
-            waiting.appendleft(cell)
-            return event
-        return {"kind": "failed", "cell": cell.id, "reason": f"its task was lost {tries} times ({event['reason']})"}
+            return {"cell": cell.id, **writing_failed(error)}
 
 
 def _keep(store: Store, cell: Cell, event: Event, files: dict[str, bytes]) -> Event | None:
@@ -138,8 +125,7 @@ def _keep(store: Store, cell: Cell, event: Event, files: dict[str, bytes]) -> Ev
         store.write_checkpoint(cell.id, files["checkpoint"])
         return None
     if event["kind"] == "finished":
-        facts = {name: event[name] for name in ("seconds", "made", "memory_mib")}
-        store.commit(cell, files, event["content"], **facts)
+        store.commit(cell, files, event["content"], **{name: event[name] for name in RECORDED})
     return event
 
 
@@ -201,13 +187,14 @@ class _Stop:
     def _ask(self, control: Any) -> None:
         import ray
 
-        while not self.over.wait(0.5):
+        while not self.over.is_set():
             try:
                 if ray.get(control.is_stopped.remote(), timeout=30):
                     self.flag.set()
                     return
             except Exception:  # the driver is gone, and this task soon will be
                 return
+            self.over.wait(0.5)
 
 
 def _task(
@@ -215,8 +202,7 @@ def _task(
 ) -> Iterator[tuple[Event, dict[str, bytes]]]:
     """On the node: compute a cell and stream what happens."""
     from bellief.sweeps import work
-    from bellief.sweeps.tables import content_hash
-    from bellief.sweeps.worker import forget_other_programs, peak_memory, summary
+    from bellief.sweeps.worker import finished_event, forget_other_programs, progress_event
 
     name = {"cell": order["id"]}
     if software()["bellief"] != version:
@@ -229,18 +215,14 @@ def _task(
     try:
         for message in work.compute(Cell(order["id"], order["identity"]), checkpoint, order["every"], stop.flag.is_set):
             match message:
-                case work.Progress():
-                    yield {"kind": "progress", **message._asdict(), **name}, {}
                 case work.Checkpoint(content):
                     yield {"kind": "checkpoint", **name}, {"checkpoint": content}
-                case work.Restarted(reason):
-                    yield {"kind": "restarted", "reason": reason, **name}, {}
                 case work.Stopped():
                     yield {"kind": "stopped", **name}, {}
-                case work.Finished(tables, seconds, made):
-                    facts = {"seconds": round(seconds, 3), "made": made, "memory_mib": peak_memory()}
-                    told = {"kind": "finished", "content": content_hash(tables), **facts, **summary(tables), **name}
-                    yield told, tables
+                case work.Finished(tables):
+                    yield finished_event(message) | name, tables
+                case _ if (event := progress_event(message)) is not None:
+                    yield event | name, {}
     except Exception as error:
         yield {"kind": "failed", "reason": " ".join(f"{type(error).__name__}: {error}".split()), **name}, {}
     finally:
