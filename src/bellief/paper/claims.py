@@ -7,7 +7,7 @@ its least size, or whose interval lies on both sides of its margin, is too small
 paper leaves open is under-specified.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from bellief.paper.quotes import QUOTES, Quote
@@ -147,11 +147,15 @@ def worst(states: list[str]) -> str:
     return FAILS if FAILS in states else UNCLEAR if UNCLEAR in states else HOLDS
 
 
-def agreed(states: list[str]) -> str:
-    """Of several readings of one sentence: what all of them say, `open` where one holds and another fails."""
-    if HOLDS in states and FAILS in states:
-        return OPEN
-    return HOLDS if set(states) == {HOLDS} else FAILS if set(states) == {FAILS} else UNCLEAR
+def agreed(estimates: Sequence[Estimate], low: float, high: float) -> str:
+    """Of several readings of one sentence: what all of them say about a range, `open` where they disagree: one holds
+    and another fails, or one is decided, another is not, and their intervals are disjoint.
+    """
+    states = {within(one, low, high) for one in estimates}
+    if len(states) == 1:
+        return states.pop()
+    apart = any(one.high < other.low for one in estimates for other in estimates)
+    return OPEN if {HOLDS, FAILS} <= states or apart else UNCLEAR
 
 
 def percent(estimate: Estimate) -> str:

@@ -152,7 +152,7 @@ SENTENCES: tuple[Sentence, ...] = (
     _quoted("vdqn-unstable"),
 )
 
-# What a second reading found that looked for one under which the sentence holds, by quote; asked for wherever a claim is
+# What a second reading found that looked for one under which the sentence holds, by quote; asked for where a claim is
 # not reproduced.
 SECOND_READINGS: dict[str, str] = {
     "similar": "In the first 10,000 steps of LavaLake 10x10 and the Maze all three earn about the same, because none "

@@ -118,8 +118,7 @@ def unsatisfactory(sweep: str, variants: Sequence[str]) -> Check:
         return Measured(found, _smaller(*sizes))
 
     def rule(found: Measured) -> Outcome:
-        states = [within(gap, -np.inf, -MARGIN) for gap in found.estimates.values()]
-        state = agreed(states)
+        state = agreed(list(found.estimates.values()), -np.inf, -MARGIN)
         note = "it depends on the variant, which is not printed" if state == OPEN else ""
         return Outcome(state, _of_optimum(found), note)
 
@@ -284,7 +283,7 @@ def survives(
     def rule(found: Measured) -> Outcome:
         when = "the last half" if early is None else f"the first {early:,} steps"
         told = "; ".join(f"{name}: {plain(ratio)}" for name, ratio in found.estimates.items())
-        state = agreed([within(ratio, low, high) for ratio in found.estimates.values()])
+        state = agreed(list(found.estimates.values()), low, high)
         note = "it depends on a choice that is not printed" if state == OPEN else ""
         return Outcome(state, f"steps survived in {when}, {told}", note)
 
