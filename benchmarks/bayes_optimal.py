@@ -68,7 +68,7 @@ def draw(rows, path):
     names = list(dict.fromkeys(row[0] for row in rows))
     table = {name: np.array([row[1:] for row in rows if row[0] == name], float) for name in names}
     optimum = table["Bayes-optimal"][:, 1]
-    figure = style.new_figure(10.0, 4.2)
+    figure = style.new_figure(10.0, 4.6)
     left, right = figure.subplots(1, 2)
     dashes = {"Bayes-optimal": "-", "hindsight (upper bound)": (0, (1.2, 1.2)), "mean MDP's policy": (0, (5, 2))}
     for name in names:
@@ -86,8 +86,10 @@ def draw(rows, path):
     for axes in (left, right):
         style.tidy(axes)
         axes.set_xlabel("horizon (steps)")
-    left.set_ylim(0.55, 1.25)
-    left.legend(frameon=False, fontsize=style.FONT_SIZE - 2, labelcolor=style.INK, ncols=2, loc="upper right")
+    left.set_ylim(0.75, 1.12)
+    handles, labels = left.get_legend_handles_labels()
+    options = {"frameon": False, "fontsize": style.FONT_SIZE - 1.5, "labelcolor": style.INK, "ncols": 6}
+    figure.legend(handles, labels, loc="outside upper left", **options)
     path.write_bytes(style.to_bytes(figure, "png"))
 
 
@@ -98,9 +100,14 @@ def main():
     parser.add_argument("--mdps", type=int, default=20_000)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--picture", type=Path)
+    parser.add_argument("--draw-only", action="store_true", help="draw the numbers of --out again")
     given = parser.parse_args()
-    rows = rows_of(given.horizon, given.runs, given.mdps, lambda text: print(text, flush=True))
-    if given.out:
+    if given.draw_only:
+        with given.out.open() as file:
+            rows = [(row[0], int(row[1]), float(row[2]), float(row[3])) for row in list(csv.reader(file))[1:]]
+    else:
+        rows = rows_of(given.horizon, given.runs, given.mdps, lambda text: print(text, flush=True))
+    if given.out and not given.draw_only:
         with given.out.open("w", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(["name", "horizon", "value", "standard_error"])

@@ -87,6 +87,16 @@ def test_slightly_worse(bss, expected):
     assert verdict(sweep_claims.slightly_worse("nchain", "BSS", "BBI"), results) == expected
 
 
+def test_slightly_worse_at_the_end_of_a_longer_curve():
+    """After 1,000 steps BBI earns less than BSS, and later more: the figure shows one, equal steps the other."""
+    steps = np.array([10, 100, 500, 1_000, 50_000, 100_000])
+    rate = np.array([0.5, 0.5, 0.5, 0.5, 1.0, 1.0])
+    total = np.cumsum(rate * np.diff(steps, prepend=0))
+    bbi = Runs(steps, np.tile(total, (20, 1)), np.tile(rate, (20, 1)))
+    results = make_results({"BSS": make_runs(0.9, 0.01), "BBI": bbi})
+    assert verdict(sweep_claims.slightly_worse("nchain", "BSS", "BBI"), results) == UNDER_SPECIFIED
+
+
 def test_unsatisfactory_is_measured_against_the_best_of_three():
     agents = {"BBI": make_runs(0.5), "MMBI": make_runs(1.0), "PSRL": make_runs(0.4)}
     test = sweep_claims.unsatisfactory("nchain", ["VDQN"])
@@ -107,6 +117,22 @@ def test_steadier_compares_percentile_ranges():
     assert verdict(test, make_results({"BSS": calm, "BBI": wild})) == REPRODUCED
     assert verdict(test, make_results({"BSS": wild, "BBI": calm})) == NOT_REPRODUCED
     assert verdict(test, make_results({"BSS": wild, "BBI": make_runs(1.0, 0.5, seed=2)})) == TOO_SMALL
+
+
+def test_steadier_in_one_part_of_the_curve_only():
+    early = make_runs(1.0, 0.5, seed=1)
+    early.smoothed[:, 2:] = 1.0 + 0.001 * early.smoothed[:, 2:]  # wild at first, calm in the last half
+    middle = make_runs(1.0, 0.05, seed=2)
+    test = sweep_claims.steadier("nchain", "VDQN", "BBI")
+    assert verdict(test, make_results({"VDQN": early, "BBI": middle})) == UNDER_SPECIFIED
+
+
+def test_a_failure_on_a_task_that_is_not_printed_is_under_specified():
+    results = make_results({"BBI": make_runs(0.5, 0.02), "PSRL": make_runs(1.0)})
+    claim = Claim("fig:x", "task", "sentence", LEAST, SIMILAR, "similar", "the layout is not printed")
+    judged = judge(claim, results)
+    assert (judged.verdict, "layout" in judged.note) == (UNDER_SPECIFIED, True)
+    assert judge(claim._replace(unprinted=""), results).verdict == NOT_REPRODUCED
 
 
 def test_percentile_range_is_that_of_numpy():

@@ -76,7 +76,7 @@ def paper(
         return
     if scale is None:
         _check_published(reuse, sizes, dry_run, write_spec, draw_only)
-        _published(chosen, out, docs, readme, json)
+        _published(chosen, only is not None, out, docs, readme, json)
         return
     check_scale(scale)
     changes = dict(read_size(text) for text in sizes or [])
@@ -109,12 +109,13 @@ def _check_published(*options: Any) -> None:
             raise UserError(f"{name} needs a --scale: tiny, quick, standard or full.")
 
 
-def _published(chosen: list[Any], out: Path, docs: Path | None, readme: Path | None, json: bool) -> None:
+def _published(chosen: list[Any], named: bool, out: Path, docs: Path | None, readme: Path | None, json: bool) -> None:
     """What travels with the package: nothing is computed."""
     from bellief.paper import run
     from bellief.paper.summary import published
 
-    written = run.write_report(published(), chosen, out / "published")
+    # The page has every picture; files of single items are written for those that are named.
+    written = run.write_report(published(), chosen if named else [], out / "published")
     _write_pages(published(), docs, readme, written)
     show.print_json(written) if json else _print_verdicts(written)
 
@@ -203,7 +204,8 @@ def _print_verdicts(document: dict[str, Any]) -> None:
 
     pictures = [path for path in document["files"] if path.endswith(".png")]
     show.print_lines(f"Pictures, numbers and verdicts: {document['report']}")
-    show.print_lines(f"{len(pictures)} pictures in {Path(pictures[0]).parent}" if pictures else "No pictures yet.")
+    if pictures:
+        show.print_lines(f"{len(pictures)} pictures in {Path(pictures[0]).parent}")
     for verdict in ORDER:
         rows = [row for row in document["claims"] if row["verdict"] == verdict]
         if not rows:

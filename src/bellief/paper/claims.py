@@ -58,7 +58,8 @@ class Check(NamedTuple):
 
 class Claim(NamedTuple):
     """What is tested (`sentence`, in our words), the sentence of the paper that it stands for (`quote`, by its name in
-    `quotes`), the item it belongs to, and the least size at which it may be judged.
+    `quotes`), the item it belongs to, and the least size at which it may be judged. `unprinted` is what the task lacks
+    in the paper: with it a failure says nothing about the paper's own task, and is under-specified.
     """
 
     item: str
@@ -67,6 +68,7 @@ class Claim(NamedTuple):
     least: Size
     test: Check
     quote: str
+    unprinted: str = ""
 
     @property
     def key(self) -> str:
@@ -123,6 +125,9 @@ def judge_measured(claim: Claim, measured: Measured) -> Judgement:
     if outcome.state == UNCLEAR:
         why = note or "the interval lies on both sides of the margin; more runs would decide"
         return Judgement(claim, TOO_SMALL, outcome.statistic, size, why)
+    if outcome.state == FAILS and claim.unprinted:
+        why = "; ".join(part for part in (note, f"it fails here, and {claim.unprinted}") if part)
+        return Judgement(claim, UNDER_SPECIFIED, outcome.statistic, size, why)
     verdict = {HOLDS: REPRODUCED, FAILS: NOT_REPRODUCED, OPEN: UNDER_SPECIFIED}[outcome.state]
     return Judgement(claim, verdict, outcome.statistic, size, note)
 
@@ -156,6 +161,15 @@ def agreed(estimates: Sequence[Estimate], low: float, high: float) -> str:
         return states.pop()
     apart = any(one.high < other.low for one in estimates for other in estimates)
     return OPEN if {HOLDS, FAILS} <= states or apart else UNCLEAR
+
+
+def any_reading(states: Sequence[str]) -> str:
+    """Of several readings of which the sentence means one: `open` where one holds and another fails, otherwise what the
+    decided ones say; a failure needs all of them.
+    """
+    if HOLDS in states:
+        return OPEN if FAILS in states else HOLDS
+    return FAILS if set(states) == {FAILS} else UNCLEAR
 
 
 def percent(estimate: Estimate) -> str:

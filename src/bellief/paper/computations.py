@@ -183,7 +183,7 @@ COMPUTATIONS: dict[str, Computation] = {
         "Wasserstein distances, NChain",
         _scales(
             {"data_sets": 2, "truth": 200},
-            {"data_sets": 5, "truth": 5_000},
+            {"data_sets": 10, "truth": 2_000},
             {"data_sets": 20, "truth": 20_000},
             {"data_sets": 50, "truth": 20_000},
         ),
@@ -198,7 +198,7 @@ COMPUTATIONS: dict[str, Computation] = {
         "Bayes bounds, NChain",
         _scales(
             {"steps": 200, "runs": 2, "mdps": 5},
-            {"steps": 4_000, "runs": 10, "mdps": 100},
+            {"steps": 6_000, "runs": 10, "mdps": 100},
             {"steps": 100_000, "runs": 10, "mdps": 100},
             {"steps": 100_000, "runs": 30, "mdps": 100},
         ),

@@ -131,14 +131,17 @@ def seen_at(judgement: Judgement) -> str:
 
 
 def smaller_than_scale(summary: Summary) -> list[str]:
-    """What was computed at less than the scale's size, in words."""
-    found = []
+    """What was computed at another size than the scale's, in words."""
+    found: dict[tuple[str, Size, Size], list[str]] = {}
     for sweep, agents in summary.sizes.items():
         for agent, size in agents.items():
             if agent in TASKS[sweep].agents and size != (wanted := size_of(sweep, agent, summary.scale)):
-                told = f"{size.runs:,} x {size.steps:,} instead of {wanted.runs:,} x {wanted.steps:,}"
-                found.append(f"{sweep}/{agent}: {told}")
-    return found
+                found.setdefault((sweep, size, wanted), []).append(agent)
+    return [
+        f"{TASKS[sweep].title} ({', '.join(agents)}) {size.runs:,} x {size.steps:,} instead of "
+        f"{wanted.runs:,} x {wanted.steps:,}"
+        for (sweep, size, wanted), agents in found.items()
+    ]
 
 
 # Files
@@ -238,7 +241,7 @@ def merge(first: Summary, second: Summary) -> Summary:
     """The first summary, and from the second what the first has nothing of."""
 
     def filled(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-        return {**other, **{key: value for key, value in one.items() if value or key not in other}}
+        return {**other, **{key: value for key, value in one.items() if len(value) or key not in other}}
 
     measured = filled(first.measured, second.measured)
     missing = {key: why for key, why in filled(first.missing, second.missing).items() if key not in measured}

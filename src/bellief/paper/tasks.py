@@ -58,8 +58,8 @@ MILLION = 1_000_000
 # VDQN learns at every step and BSS plans at every step: both have fewer, and only the sizes given here are computed.
 _VDQN = {"VDQN": _sizes((2, 100), (4, 1_000), (10, 10_000), (10, 10_000))}
 _LONG_VDQN = {"VDQN": _sizes((2, 100), (4, 1_000), (10, 20_000), (20, 100_000))}
-_BSS = {"BSS": _sizes((2, 100), (4, 200), (10, 10_000), (50, 10_000))}
-_BQL = {label: _sizes((2, 100), (10, 10_000), (10, 20_000), (10, 100_000)) for label in BQL_VARIANTS if label != "BQL"}
+_BSS = {"BSS": _sizes((2, 100), (20, 10_000), (20, 10_000), (50, 10_000))}
+_BQL = {label: _sizes((2, 100), (10, 10_000), (10, 20_000), (20, 100_000)) for label in BQL_VARIANTS if label != "BQL"}
 
 # BSS is in the paper's figures of NChain and DoubleLoop only, BQL in all but the Maze's; both are run where they are.
 TASKS: dict[str, Task] = {
@@ -67,21 +67,21 @@ TASKS: dict[str, Task] = {
         "nchain",
         "NChain",
         with_variants(DISCRETE),
-        _sizes((2, 200), (10, 2_000), (30, 100_000), (50, MILLION)),
+        _sizes((2, 200), (20, 50_000), (30, 100_000), (50, MILLION)),
         _VDQN | _BSS | _BQL,
     ),
     "doubleloop": Task(
         "doubleloop",
         "DoubleLoop",
         with_variants(DISCRETE),
-        _sizes((2, 200), (10, 2_000), (30, 100_000), (50, MILLION)),
+        _sizes((2, 200), (20, 50_000), (30, 100_000), (50, MILLION)),
         _VDQN | _BSS | _BQL,
     ),
     "lavalake": Task(
         "lavalake",
         "LavaLake 5x7",
         _without(with_variants(DISCRETE), "BSS"),
-        _sizes((2, 200), (10, 1_000), (20, 100_000), (100, MILLION)),
+        _sizes((2, 200), (10, 50_000), (20, 100_000), (100, MILLION)),
         _VDQN | _BQL,
         weight=1,
     ),
@@ -105,7 +105,7 @@ TASKS: dict[str, Task] = {
         "nchain",
         "NChain",
         HORIZON_AGENTS,
-        _sizes((2, 200), (10, 2_000), (30, 100_000), (50, MILLION)),
+        _sizes((2, 200), (20, 50_000), (30, 100_000), (50, MILLION)),
         shares="nchain",
     ),
     "maze-horizons": Task(
@@ -120,7 +120,7 @@ TASKS: dict[str, Task] = {
         "nchain",
         "NChain",
         ROLLOUT_AGENTS,
-        _sizes((2, 200), (10, 2_000), (30, 100_000), (50, MILLION)),
+        _sizes((2, 200), (20, 50_000), (30, 100_000), (50, MILLION)),
         shares="nchain",
     ),
     "linear-model": Task(
