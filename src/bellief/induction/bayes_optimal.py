@@ -27,13 +27,22 @@ True
 >>> bound = bayes_optimal.hindsight_bound(chain, 6, mdps=2_000, seed=0)
 >>> bool(blind <= adaptive <= values[-1] <= bound.value + 4 * bound.standard_error)
 True
+>>> type(chain).__name__, type(solution).__name__, type(bound).__name__
+('Problem', 'Solution', 'Bound')
+>>> layers = bayes_optimal.unroll(bayes_optimal.bandit_chain(size=3), horizon=2)
+>>> type(layers[0]).__name__, [len(layer.state) for layer in layers]
+('Layer', [1, 4, 13])
+>>> chances = bayes_optimal.draw_mdps(chain, count=5, seed=0)
+>>> known, actions = bayes_optimal.backward_induction(chain, chances, horizon=6)
+>>> chances.shape, known.shape, actions.shape
+((5, 2, 2, 2), (5, 2), (5, 2))
 """
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from bellief.errors import UserError
 
@@ -250,8 +259,3 @@ def draw_mdps(problem: Problem, count: int, seed: int) -> Float[np.ndarray, "n S
     rng = np.random.default_rng(seed)
     gamma = rng.standard_gamma(problem.concentration, (count, *problem.concentration.shape))
     return gamma / gamma.sum(-1, keepdims=True)
-
-
-def is_optimal_action(solution: Solution, tolerance: float = 1e-12) -> Bool[np.ndarray, "A"]:
-    """Which first actions are Bayes-optimal."""
-    return solution.action_values >= solution.action_values.max() - tolerance

@@ -66,13 +66,13 @@ def _sampler(count: int) -> Any:
 def drawn(data: Any, count: int, seed: int) -> Any:
     """MDPs from the posterior under the paper's prior."""
     import jax
+    import jax.numpy as jnp
 
     from bellief.beliefs import tabular
     from bellief.types import Transition
 
-    seen = Transition(
-        data.state, data.action, np.float32(data.reward), data.next_state, np.zeros(len(data.state), bool)
-    )
+    columns = (data.state, data.action, np.float32(data.reward), data.next_state, np.zeros(len(data.state), bool))
+    seen = Transition(*map(jnp.asarray, columns))
     belief = tabular.update_batch(tabular.init(5, 2), seen)
     return _sampler(count)(jax.random.key(seed), belief)
 
@@ -128,14 +128,15 @@ def one_sample(data: Any, count: int, seed: int) -> dict[str, np.ndarray]:
         return same, jnp.max(solution.values - followed) / jnp.max(jnp.abs(solution.values))
 
     same, lost = jax.jit(jax.vmap(one))(mdps)
-    return {"same": np.float64(same), "lost": np.float64(lost)}
+    return {"same": np.asarray(same, np.float64), "lost": np.asarray(lost, np.float64)}
 
 
 def information_states(steps: int) -> np.ndarray:
     """How many different pairs of a state and transition counts NChain's dense belief can reach, by the number of
     steps: what a tree of beliefs holds even where equal beliefs are kept once.
     """
-    now, counted = {(0, ())}, [1]
+    now: set[tuple[int, tuple[tuple[int, int, int], ...]]] = {(0, ())}
+    counted = [1]
     for _ in range(steps):
         following = set()
         for state, seen in now:

@@ -88,8 +88,8 @@ def _thin_curve(curve: Curve) -> Curve:
     def part(values: Any) -> list[float] | None:
         return None if values is None else [float(f"{value:.6g}") for value in np.asarray(values, float)[kept]]
 
-    parts = (part(values) or [] for values in (curve.x, curve.mean))
-    return Curve(curve.label, *parts, part(curve.low), part(curve.high), part(curve.error), curve.ours)
+    steps, means = part(curve.x) or [], part(curve.mean) or []
+    return Curve(curve.label, steps, means, part(curve.low), part(curve.high), part(curve.error), curve.ours)
 
 
 def _posterior_samples(folder: Folder) -> dict[str, np.ndarray]:
