@@ -60,6 +60,11 @@ class Claim(NamedTuple):
     """What is tested (`sentence`, in our words), the sentence of the paper that it stands for (`quote`, by its name in
     `quotes`), the item it belongs to, and the least size at which it may be judged. `unprinted` is what the task lacks
     in the paper: with it a failure says nothing about the paper's own task, and is under-specified.
+
+    >>> from bellief.paper.items import ITEMS
+    >>> claim = ITEMS["fig:full_chain"].claims[1]
+    >>> claim.key, claim.quoted.text
+    ('fig:full_chain | NChain | BBI performs similarly to PSRL', 'BBI performs similarly to to MMBI and PSRL.')
     """
 
     item: str
