@@ -17,12 +17,27 @@ def test_list(call):
     assert "fig:full_chain" not in shown.out
 
 
+def test_without_a_scale_the_published_results_are_shown(call, tmp_path):
+    said = call("paper", "--out", tmp_path, "--only", "tab:wasserstein")
+    assert said.code == 0
+    first, *rest = said.out.splitlines()
+    assert "report.html" in first
+    told = "\n".join(rest)
+    assert "claims reproduced:" in told
+    assert "claims too small to judge; the report lists them." in told
+    assert (tmp_path / "published" / "report.html").stat().st_size > 100_000
+    assert (tmp_path / "published" / "items" / "tab-wasserstein.md").exists()
+    rows = json.loads(call("paper", "--out", tmp_path, "--json").out)
+    assert rows["scale"] == "full"
+    assert all(row["quote"] for row in rows["claims"])
+
+
 def test_specs_are_what_a_sweep_takes(call, tmp_path):
     said = call("paper", "--scale", "full", "--only", "fig:full_chain,fig:ci_chain", "--write-spec", tmp_path / "specs")
     assert said.code == 0
     assert [path.name for path in (tmp_path / "specs").iterdir()] == ["nchain.yaml"]
     spec = load_spec(tmp_path / "specs" / "nchain.yaml")
-    assert (spec.runs, spec.steps, len(spec.agents)) == (50, 1_000_000, 9)
+    assert (spec.runs, spec.steps, len(spec.agents)) == (50, 1_000_000, 12)
 
 
 def test_other_sizes(call, tmp_path):
@@ -39,12 +54,14 @@ def test_other_sizes(call, tmp_path):
         (("--scale", "huge"), "no scale 'huge'"),
         (("--only", "fig:none"), "no item 'fig:none'"),
         (("--only", ","), "--only needs labels"),
-        (("--size", "maze=5"), "--size needs"),
-        (("--size", "moon=5x5"), "no sweep 'moon'"),
-        (("--size", "maze/BSS=5x5"), "no agent 'BSS'"),
+        (("--scale", "tiny", "--size", "maze=5"), "--size needs"),
+        (("--scale", "tiny", "--size", "moon=5x5"), "no sweep 'moon'"),
+        (("--scale", "tiny", "--size", "maze/BSS=5x5"), "no agent 'BSS'"),
         (("--engine", "moon"), "no engine called 'moon'"),
-        (("--only", "fig:full_chain", "--reuse", "/nowhere"), "no folder /nowhere"),
-        (("--draw-only",), "has nothing to draw"),
+        (("--scale", "tiny", "--only", "fig:full_chain", "--reuse", "/nowhere"), "no folder /nowhere"),
+        (("--scale", "tiny", "--draw-only"), "has nothing to draw"),
+        (("--draw-only",), "--draw-only needs a --scale"),
+        (("--dry-run",), "--dry-run needs a --scale"),
     ],
 )
 def test_mistakes_are_told_and_nothing_is_written(call, tmp_path, arguments, said):

@@ -30,7 +30,7 @@ def test_panels_have_every_agent_of_the_paper_and_ours():
     charts = charts_of(ITEMS["fig:ci_chain"], make_results(agents))
     assert [chart.title for chart in charts] == ["BBI", "PSRL", "BSS", "BBI (ours)"]
     assert all(chart.lines == (("optimum", 1.0),) for chart in charts)
-    (figure,) = figures_of(ITEMS["fig:ci_chain"], make_results(agents)).values()
+    (figure,) = figures_of(ITEMS["fig:ci_chain"], charts, {}).values()
     assert len(figure.axes) == 4
 
 

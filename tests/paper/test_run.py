@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 from bellief.paper import computations, run
+from bellief.paper.agents import DISCRETE
 from bellief.paper.items import ITEMS, choose
 from bellief.paper.pages import BEGIN, END, fill_readme, write_pages
-from bellief.paper.tasks import DISCRETE, SCALES, TASKS, Size
+from bellief.paper.results import Folder
+from bellief.paper.summary import summarise
+from bellief.paper.tasks import SCALES, TASKS, Size
 from bellief.sweeps.sweep import Wanted, run_sweeps
 from sweeps.conftest import Inline
 
@@ -67,7 +70,9 @@ def test_verdicts_cover_every_claim(made):
     run.write_everything(made)
     rows = json.loads((made.folder / "verdicts.json").read_text())["claims"]
     assert len(rows) == sum(len(item.claims) for item in ITEMS.values())
+    # The distances of the made-up computation are there, and what they are worth is left open.
     assert {row["verdict"] for row in rows} == {"too small to judge", "under-specified"}
+    assert all(row["quote"] and row["place"] for row in rows)
 
 
 def test_csv_has_what_the_figure_shows(made):
@@ -81,19 +86,20 @@ def test_csv_has_what_the_figure_shows(made):
 
 def test_pages_and_readme(made, tmp_path):
     docs, readme = tmp_path / "docs", tmp_path / "README.md"
-    write_pages(made, docs)
+    summary = summarise(Folder(made.folder), "tiny")
+    write_pages(summary, docs)
     page = (docs / "index.md").read_text()
     assert all(f"## {label}\n" in page for label in ITEMS)
     assert "fig-full_chain.png)" in page
     assert (docs / "fig-full_chain.png").exists()
     assert "Not computed at this scale." in page
     readme.write_text(f"before\n{BEGIN}\nOUTDATED\n{END}\nafter\n")
-    fill_readme(made, readme)
+    fill_readme(summary, readme)
     text = readme.read_text()
     assert "OUTDATED" not in text
     assert text.startswith("before\n")
     assert text.endswith("after\n")
-    assert "| the paper says |" in text
+    assert "| claim | reproduced |" in text
 
 
 def test_cells_are_taken_over_from_another_folder(made, tmp_path):

@@ -18,8 +18,14 @@ def register(app: typer.Typer) -> None:
 
 def paper(
     scale: Annotated[
-        str, typer.Option(metavar="NAME", help="tiny, quick (minutes), standard (hours) or full (the paper's sizes).")
-    ] = "quick",
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Compute at a scale: tiny, quick (minutes), standard (hours) or full. Without it, show what was "
+            "computed "
+            "at full size.",
+        ),
+    ] = None,
     only: Annotated[
         str | None, typer.Option(metavar="LABELS", help="Labels of items, with commas: fig:full_chain,tab:wasserstein.")
     ] = None,
@@ -59,7 +65,7 @@ def paper(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compute the paper's figures and tables again, and say what was reproduced."""
+    """Show the paper's figures and tables as computed at full size, or compute them again, with verdicts."""
     check_engine(engine, address)
     from bellief.paper.items import choose
     from bellief.paper.tasks import check_scale, read_size
@@ -67,6 +73,10 @@ def paper(
     chosen = choose(only)
     if list_items:
         _list(chosen, json)
+        return
+    if scale is None:
+        _check_published(reuse, sizes, dry_run, write_spec, draw_only)
+        _published(chosen, only is not None, out, docs, readme, json)
         return
     check_scale(scale)
     changes = dict(read_size(text) for text in sizes or [])
@@ -88,12 +98,34 @@ def paper(
         _compute(run, request, engine, address, workers, every, json or quiet)
     written = run.write_everything(request)
     if docs is not None or readme is not None:
-        from bellief.paper import pages
-
-        more = [] if docs is None else pages.write_pages(request, docs)
-        more += [] if readme is None else [pages.fill_readme(request, readme)]
-        written["files"] += [str(path) for path in more]
+        _write_pages(run.summarise(run.Folder(request.folder), scale), docs, readme, written)
     show.print_json(written) if json else _print_verdicts(written)
+
+
+def _check_published(*options: Any) -> None:
+    names = ("--reuse", "--size", "--dry-run", "--write-spec", "--draw-only")
+    for name, value in zip(names, options, strict=True):
+        if value:
+            raise UserError(f"{name} needs a --scale: tiny, quick, standard or full.")
+
+
+def _published(chosen: list[Any], named: bool, out: Path, docs: Path | None, readme: Path | None, json: bool) -> None:
+    """What travels with the package: nothing is computed."""
+    from bellief.paper import run
+    from bellief.paper.summary import published
+
+    # The page has every picture; files of single items are written for those that are named.
+    written = run.write_report(published(), chosen if named else [], out / "published")
+    _write_pages(published(), docs, readme, written)
+    show.print_json(written) if json else _print_verdicts(written)
+
+
+def _write_pages(summary: Any, docs: Path | None, readme: Path | None, written: dict[str, Any]) -> None:
+    from bellief.paper import pages
+
+    more = [] if docs is None else pages.write_pages(summary, docs)
+    more += [] if readme is None else [pages.fill_readme(summary, readme)]
+    written["files"] += [str(path) for path in more]
 
 
 def _compute(run: Any, request: Any, engine: str, address: str | None, workers: Any, every: float, quiet: bool) -> None:
@@ -166,10 +198,25 @@ def _time(seconds: float) -> str:
 
 
 def _print_verdicts(document: dict[str, Any]) -> None:
-    table = show.make_table("item", "task", "claim", "verdict", "statistic")
-    for column in table.columns:
-        column.justify = "left"
-    for row in document["claims"]:
-        table.add_row(row["item"], row["subject"], row["claim"], row["verdict"], row["statistic"])
-    show.print_table(table)
-    show.print_lines(f"{len(document['files'])} files beside the report: {document['report']}")
+    """The report's path first, then the claims by verdict; those that were not decided are counted."""
+    from bellief.paper.document import ORDER
+    from bellief.report.document import TOO_SMALL
+
+    pictures = [path for path in document["files"] if path.endswith(".png")]
+    show.print_lines(f"Pictures, numbers and verdicts: {document['report']}")
+    if pictures:
+        show.print_lines(f"{len(pictures)} pictures in {Path(pictures[0]).parent}")
+    for verdict in ORDER:
+        rows = [row for row in document["claims"] if row["verdict"] == verdict]
+        if not rows:
+            continue
+        if verdict == TOO_SMALL:
+            show.print_lines(f"{len(rows)} claims {verdict}; the report lists them.")
+            continue
+        show.print_lines(f"{len(rows)} claims {verdict}:")
+        table = show.make_table("claim", "tasks")
+        for column in table.columns:
+            column.justify = "left"
+        for claim in dict.fromkeys(row["claim"] for row in rows):
+            table.add_row(claim, "; ".join(row["subject"] for row in rows if row["claim"] == claim))
+        show.print_table(table)

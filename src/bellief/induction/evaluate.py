@@ -15,9 +15,16 @@
 ('Evaluation', (5,), (3,))
 >>> evaluate.by_sampled_joint(key, mdps, policy, horizon=3, samples=8).mean.shape
 (2, 5)
+
+All psi_i, as Algorithm 2 returns them, the furthest ahead first:
+
+>>> evaluate.every_method1(key, few, mdps, policy, horizon=3, value_span=jax.numpy.array(100.0)).mean.shape
+(3, 5)
+>>> evaluate.every_joint(mdps, policy, horizon=3).mean.shape
+(3, 2, 5)
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -63,19 +70,37 @@ def by_method1(
 
     The paper writes the loop as i = H-1, ..., 1; we take `horizon` backups, so that H steps of reward are counted.
     """
+    return _by_method1(key, settings, mdps, policy, horizon, value_span, final, False)[0]
+
+
+def every_method1(
+    key: Key[Array, ""],
+    settings: method1.Settings,
+    mdps: TabularMDP,
+    policy: Float[Array, "S A"],
+    horizon: int,
+    value_span: Float[Array, ""],
+    final: str = "zero",
+) -> Any:
+    """The same, and the value beliefs of all steps are returned, with a leading axis for the steps."""
+    return _by_method1(key, settings, mdps, policy, horizon, value_span, final, True)[1]
+
+
+def _by_method1(key, settings, mdps, policy, horizon, value_span, final, every) -> tuple[Evaluation, Any]:
     chain = jax.vmap(bellman.under_policy, in_axes=(0, None))(mdps, policy)
     sigma = jnp.asarray(settings.sigma_fraction * value_span, mdps.reward.dtype)
 
     def step(progress, given):
         (draw_key, push_key), luck = given
         values, weight, progress, diagnostics = method1.draw(draw_key, settings, progress, luck)
-        return method1.push(push_key, settings, progress, mdps, policy, chain, values, weight), diagnostics
+        progress = method1.push(push_key, settings, progress, mdps, policy, chain, values, weight)
+        return progress, (diagnostics, progress.belief if every else None)
 
     first = method1.start(settings, final_values(mdps, policy, final), sigma)
     keys = jax.vmap(jax.random.split)(jax.random.split(key, horizon))
     luck = method1.luck(keys[:, 0], settings, first)
-    progress, diagnostics = jax.lax.scan(step, first, (keys, luck))
-    return Evaluation(progress, diagnostics)
+    progress, (diagnostics, history) = jax.lax.scan(step, first, (keys, luck))
+    return Evaluation(progress, diagnostics), history
 
 
 def by_joint(mdps: TabularMDP, policy: Float[Array, "S A"], horizon: int, final: str = "zero") -> joint.Joint:
@@ -87,6 +112,18 @@ def by_joint(mdps: TabularMDP, policy: Float[Array, "S A"], horizon: int, final:
     return jax.lax.fori_loop(
         0, horizon, lambda _, belief: joint.push_forward(belief, transition, reward, discount), first
     )
+
+
+def every_joint(mdps: TabularMDP, policy: Float[Array, "S A"], horizon: int) -> joint.Joint:
+    """The joint beliefs psi_{H-1}, ..., psi_1 from zero, with a leading axis for the steps: values of 1 to H steps."""
+    transition, reward = jax.vmap(bellman.under_policy, in_axes=(0, None))(mdps, policy)
+    discount = mdps.discount.reshape(-1)[0]
+
+    def step(belief, _):
+        belief = joint.push_forward(belief, transition, reward, discount)
+        return belief, belief
+
+    return jax.lax.scan(step, joint.point(jnp.zeros_like(reward)), length=horizon)[1]
 
 
 def by_sampled_joint(

@@ -3,16 +3,19 @@
 import numpy as np
 
 from bellief.paper import items
+from bellief.paper.agents import BQL_VARIANTS, OURS
 from bellief.paper.claims import plain
 from bellief.paper.computations import READINGS, SIZES
 from bellief.paper.computed_claims import INDUCTION, MEAN_MDP, PRINTED
 from bellief.paper.items import Item
 from bellief.paper.results import Missing, Results, Runs
-from bellief.paper.tasks import OURS, TASKS
+from bellief.paper.tasks import TASKS
 from bellief.plots.statistics import bootstrap
 from bellief.report.document import Chart, Curve, Table
 
 FLOOR_AND_CEILING = ("Q-learning", "optimal")
+# Variants of Bayesian Q-learning have rows in tables, and no curves.
+_TABLE_ONLY = tuple(label for label in BQL_VARIANTS if label != "BQL")
 
 
 def charts_of(item: Item, results: Results) -> list[Chart]:
@@ -53,7 +56,7 @@ def _lines(results: Results, sweep: str) -> tuple[tuple[str, float], ...]:
 def _learning(item: Item, results: Results) -> list[Chart]:
     (sweep,) = item.sweeps
     # The optimum is a line; the agent that knows it would only hide it.
-    agents = [agent for agent in results.agents(sweep) if agent != "optimal"]
+    agents = [agent for agent in results.agents(sweep) if agent != "optimal" and agent not in _TABLE_ONLY]
     if not agents:
         return []
     found = [(agent, results.runs(sweep, agent)) for agent in agents]
@@ -67,7 +70,7 @@ def _panels(item: Item, results: Results) -> list[Chart]:
     lines = _lines(results, sweep)
     charts = []
     for agent in results.agents(sweep):
-        if agent not in FLOOR_AND_CEILING:
+        if agent not in FLOOR_AND_CEILING and agent not in _TABLE_ONLY:
             runs = results.runs(sweep, agent)
             curves = [_learning_curve(agent, runs)]
             charts.append(Chart(agent, "step", _axis(results, sweep, [agent]), curves, True, lines))

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bellief.files import DamagedArchive, read_archive, write_whole
+from bellief.paper.agents import OURS
 from bellief.paper.tasks import SCALES, SEED
 
 GENERATION = 1
@@ -136,13 +137,41 @@ def _bounds(settings: dict[str, Any]) -> Iterator[tuple[str, Callable[[], dict[s
     from bellief.paper.bounds import bayes_bounds, optimum
 
     yield "optimum", lambda: {"optimum": np.array(optimum())}
-    for label, rule in (("BBI", "mean"), ("BBI (ours)", "optimistic")):
+    for label, rule in (("BBI", "mean"), (OURS, "optimistic")):
 
         def part(label: str = label, rule: str = rule) -> dict[str, np.ndarray]:
             found = bayes_bounds(rule, settings["steps"], settings["runs"], settings["mdps"])
             return {f"{label}/{name}": values for name, values in found.items()}
 
         yield label, part
+
+
+def _identities(settings: dict[str, Any]) -> Iterator[tuple[str, Callable[[], dict[str, np.ndarray]]]]:
+    from bellief.paper import identities
+
+    for reading, shares in READINGS.items():
+        policy = np.tile(shares, (5, 1))
+        for steps in SIZES:
+
+            def part(reading: str = reading, policy: np.ndarray = policy, steps: int = steps) -> dict[str, np.ndarray]:
+                rows = [
+                    identities.distributions_and_mean_field(data_set(reading, steps, number), policy, number)
+                    for number in range(settings["data_sets"])
+                ]
+                return {f"{reading}/{steps}/{name}": np.stack([row[name] for row in rows]) for name in rows[0]}
+
+            yield f"{reading}-{steps}", part
+
+    def one_sample() -> dict[str, np.ndarray]:
+        found = identities.one_sample(data_set("back-heavy", 100, 0), settings["mdps"], 0)
+        return {f"one sample/{name}": values for name, values in found.items()}
+
+    def memory() -> dict[str, np.ndarray]:
+        beliefs = identities.information_states(settings["depth"])
+        return {"memory/beliefs": beliefs, "memory/kept": np.array(identities.numbers_kept())}
+
+    yield "one-sample", one_sample
+    yield "memory", memory
 
 
 def _scales(*settings: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -154,7 +183,7 @@ COMPUTATIONS: dict[str, Computation] = {
         "Wasserstein distances, NChain",
         _scales(
             {"data_sets": 2, "truth": 200},
-            {"data_sets": 5, "truth": 5_000},
+            {"data_sets": 10, "truth": 2_000},
             {"data_sets": 20, "truth": 20_000},
             {"data_sets": 50, "truth": 20_000},
         ),
@@ -169,11 +198,19 @@ COMPUTATIONS: dict[str, Computation] = {
         "Bayes bounds, NChain",
         _scales(
             {"steps": 200, "runs": 2, "mdps": 5},
-            {"steps": 4_000, "runs": 10, "mdps": 100},
+            {"steps": 6_000, "runs": 10, "mdps": 100},
             {"steps": 100_000, "runs": 10, "mdps": 100},
             {"steps": 100_000, "runs": 30, "mdps": 100},
         ),
         _bounds,
+    ),
+    "identities": Computation(
+        "statements beside the figures, NChain",
+        _scales(
+            {"data_sets": 2, "mdps": 20, "depth": 3},
+            *({"data_sets": number, "mdps": 1_000, "depth": 5} for number in (10, 20, 20)),
+        ),
+        _identities,
     ),
 }
 

@@ -1,16 +1,14 @@
 """Figures from charts, in the paper's form: mean, 5-95 percentile, black standard-error lines; equal bytes always."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bellief.paper import items
-from bellief.paper.charts import charts_of
+from bellief.paper.agents import HORIZONS, OURS
 from bellief.paper.computations import READINGS, SIZES
 from bellief.paper.items import Item
-from bellief.paper.results import Missing, Results
-from bellief.paper.tasks import HORIZONS
 from bellief.plots import style
 from bellief.plots.posterior import Comparison, comparison_figure
 from bellief.report.document import Chart, Curve
@@ -19,6 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+# Variants of BBI that the paper leaves open.
+_VARIANTS = ("#a6761d", "#7570b3", "#e7298a", "#66a61e", "#1b9e77")
 _SHADES = ("#f4a582", "#e8743b", "#b5440a", "#6b2500")
 
 
@@ -26,11 +26,14 @@ def colour_of(label: str) -> str:
     """Agents have the colours they have everywhere in Bellief; horizons are shades of BBI's."""
     if ", H = " in label:
         horizon = int(label.rpartition(" ")[2])
-        ours = label.startswith("BBI (ours)")
+        ours = label.startswith(OURS)
         return style.colour_of("bbi-own") if ours else _SHADES[HORIZONS.index(horizon)]
     if "formula" in label:
         return _SHADES[int(label[-1]) - 1]
-    name = {"BBI (ours)": "bbi-own", "optimal": "oracle"}.get(label.partition(":")[0], label.partition(":")[0])
+    if ", " in label and not label.startswith(OURS):
+        agent, _, variant = label.partition(", ")
+        return _VARIANTS[sum(map(ord, variant)) % len(_VARIANTS)] if agent == "BBI" else style.colour_of(agent)
+    name = {OURS: "bbi-own", "optimal": "oracle"}.get(label.partition(":")[0], label.partition(":")[0])
     return style.colour_of(name)
 
 
@@ -46,6 +49,8 @@ def _draw(axes: "Axes", curve: Curve, band: bool) -> None:
     dashed: Any = (0, (5, 1.5)) if curve.ours else "-"
     if curve.label.endswith("upper bound"):
         dashed = (0, (1.2, 1.2))
+    if ", " in curve.label and not curve.ours and "H = " not in curve.label and "formula" not in curve.label:
+        dashed = (0, (3, 1, 1, 1))
     faint = curve.label.endswith("H = 10") and curve.ours
     axes.plot(
         x,
@@ -127,7 +132,7 @@ def weights_figure(chart: Chart) -> "Figure":
     return figure
 
 
-def posterior_figure(found: dict[str, np.ndarray], reading: str) -> "Figure":
+def posterior_figure(found: Mapping[str, np.ndarray], reading: str) -> "Figure":
     """Three panels, after 10, 100 and 1,000 steps: the truth, five runs of induction, ours, the mean MDP as a line."""
     comparisons = [
         Comparison(
@@ -150,15 +155,12 @@ def posterior_figure(found: dict[str, np.ndarray], reading: str) -> "Figure":
     return comparison_figure(comparisons, labels, f"value of the start state, {reading} policy")
 
 
-def figures_of(item: Item, results: Results) -> dict[str, "Figure"]:
-    """The figures of an item by the name of their files; none where nothing was computed."""
+def figures_of(item: Item, charts: Sequence[Chart], samples: Mapping[str, np.ndarray]) -> dict[str, "Figure"]:
+    """The figures of an item by the name of their files; none where nothing was computed. `samples` are those of the
+    value posteriors.
+    """
     if item.kind == items.POSTERIORS:
-        try:
-            found = results.computed("posteriors")
-        except Missing:
-            return {}
-        return {f"{item.stem}-{reading}": posterior_figure(found, reading) for reading in READINGS}
-    charts = charts_of(item, results)
+        return {f"{item.stem}-{reading}": posterior_figure(samples, reading) for reading in READINGS if samples}
     if not charts:
         return {}
     if item.kind == items.PANELS:

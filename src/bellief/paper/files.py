@@ -1,18 +1,18 @@
 """Files of an item: figures as PDF, PNG and SVG with their numbers as CSV beside, tables as CSV, Markdown and LaTeX."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from bellief import files
 from bellief.files import write_whole
 from bellief.paper import items
-from bellief.paper.charts import charts_of, tables_of
 from bellief.paper.computations import READINGS, SIZES
 from bellief.paper.figures import figures_of
 from bellief.paper.items import Item
-from bellief.paper.results import Results
+from bellief.paper.summary import Summary
 from bellief.plots import style
 from bellief.report.document import Chart, Table
 
@@ -20,20 +20,20 @@ ENDINGS = ("pdf", "png", "svg", "csv", "md", "tex")
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-def write_item(item: Item, results: Results, folder: Path, endings: Sequence[str] = ENDINGS) -> list[Path]:
+def write_item(item: Item, summary: Summary, folder: Path, endings: Sequence[str] = ENDINGS) -> list[Path]:
     """Write the files of an item that have one of these endings (and CSV); nothing where nothing was computed."""
     folder.mkdir(parents=True, exist_ok=True)
+    charts, tables = summary.charts.get(item.label, []), summary.tables.get(item.label, [])
     written = [
         write_whole(folder / f"{name}.{ending}", style.to_bytes(figure, ending))
-        for name, figure in figures_of(item, results).items()
+        for name, figure in figures_of(item, charts, summary.samples).items()
         for ending in ("pdf", "png", "svg")
         if ending in endings
     ]
-    if charts := charts_of(item, results):
+    if charts:
         written.append(write_whole(folder / f"{item.stem}.csv", charts_csv(charts).encode()))
     if item.kind == items.POSTERIORS and written:
-        written.append(write_whole(folder / f"{item.stem}.csv", _posterior_csv(results).encode()))
-    tables = tables_of(item, results)
+        written.append(write_whole(folder / f"{item.stem}.csv", _posterior_csv(summary.samples).encode()))
     name = item.stem if item.kind == items.DISTANCES else f"{item.stem}-table"
     if tables:
         makers = {"csv": to_csv, "md": to_markdown, "tex": to_latex}
@@ -61,10 +61,7 @@ def _number(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float | int) else str(value)
 
 
-def _posterior_csv(results: Results) -> str:
-    import numpy as np
-
-    found = results.computed("posteriors")
+def _posterior_csv(found: Mapping[str, np.ndarray]) -> str:
     rows: list[list[object]] = []
     for reading in READINGS:
         for steps in SIZES:

@@ -1,52 +1,48 @@
-"""The results as pages of the documentation: verdicts, pictures and numbers, made from a folder by one command."""
+"""The results as pages of the documentation: pictures, numbers and verdicts, made from a summary by one command."""
 
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from bellief.errors import UserError
 from bellief.files import write_whole
 from bellief.paper import items
-from bellief.paper.charts import tables_of
-from bellief.paper.claims import Judgement
-from bellief.paper.document import facts_of, judgements_of, seen_at
+from bellief.paper.claims import Judgement, Measured, plain
+from bellief.paper.document import ORDER, counts
 from bellief.paper.files import to_markdown, write_item
 from bellief.paper.items import ITEMS, Item
-from bellief.paper.results import Folder, Results
+from bellief.paper.sentences import sentences_page
+from bellief.paper.summary import Summary, is_drawn, judgements_of, seen_at, smaller_than_scale
 from bellief.paper.tasks import MARGIN_NOTE
-from bellief.report.document import NOT_REPRODUCED, REPRODUCED, TOO_SMALL, UNDER_SPECIFIED, Table
+from bellief.report.document import Table
 
-ORDER = (REPRODUCED, NOT_REPRODUCED, UNDER_SPECIFIED, TOO_SMALL)
 BEGIN, END = "<!-- verdicts of bellief paper -->", "<!-- end of verdicts -->"
+SHORT_BEGIN, SHORT_END = "<!-- verdict table: begin -->", "<!-- verdict table: end -->"
 
 
-def write_pages(request: Any, docs: Path) -> list[Path]:
-    """Write `index.md`, PNG and CSV files into a folder; whatever else is in it is left alone."""
-    folder = Folder(request.folder)
-    results = folder.results()
+def write_pages(summary: Summary, docs: Path) -> list[Path]:
+    """Write `index.md`, `sentences.md`, PNG and CSV files into a folder; whatever else is in it is left alone."""
     docs.mkdir(parents=True, exist_ok=True)
     written = []
     for item in ITEMS.values():
-        written += write_item(item, results, docs, endings=("png", "csv"))
-    judgements = judgements_of(list(ITEMS.values()), results)
-    page = index_page(judgements, results, folder, request.scale, docs)
-    written.append(write_whole(docs / "index.md", page.encode()))
+        written += write_item(item, summary, docs, endings=("png", "csv"))
+    written.append(write_whole(docs / "index.md", index_page(summary).encode()))
+    written.append(write_whole(docs / "sentences.md", sentences_page(judgements_of(summary)).encode()))
     return written
 
 
 def verdict_matrix(judgements: Sequence[Judgement]) -> str:
-    """One row for each sentence, with the tasks by verdict: short enough for a README."""
+    """One row for each claim, with the tasks by verdict: short enough for a README."""
     rows: dict[tuple[str, str], dict[str, list[str]]] = {}
     for one in judgements:
-        group = items_of(one.claim.item)
+        group = group_of(one.claim.item)
         verdicts = rows.setdefault((group, one.claim.sentence), {name: [] for name in ORDER})
         verdicts[one.verdict].append(one.claim.subject)
     table = [
         [sentence, *("; ".join(found[name]) for name in ORDER)]
         for (_, sentence), found in sorted(rows.items(), key=lambda row: list(_GROUPS).index(row[0][0]))
     ]
-    text = to_markdown(Table("What the paper says", ["the paper says", *ORDER], table))
+    text = to_markdown(Table("What the paper says", ["claim", *ORDER], table))
     return text.partition("\n\n")[2]
 
 
@@ -59,79 +55,139 @@ _GROUPS = {
 }
 
 
-def items_of(label: str) -> str:
+def group_of(label: str) -> str:
     """The group of items that a label belongs to."""
     return next(group for group, starts in _GROUPS.items() if label.startswith(starts))
 
 
-def index_page(judgements: Sequence[Judgement], results: Results, folder: Folder, scale: str, docs: Path) -> str:
-    """The page: verdicts in short, every item with its picture, table and claims."""
+def index_page(summary: Summary) -> str:
+    """The page: every item with its picture, table and claims, then the verdicts in short."""
+    judgements = judgements_of(summary)
     parts = [
         "# The paper's experiments, computed again",
         "",
-        f"{origin(folder, scale)} Made by `bellief paper --scale {scale} --docs docs/paper`; how to repeat it "
-        "and what the verdicts mean is told in [the guide](../guides/paper.md).",
+        f"{origin(summary)} {counts(judgements)}; [in short](#verdicts), and "
+        "[sentence by sentence](sentences.md). This page and the table in the README are made from the summary that "
+        "travels with the package, by `bellief paper --docs docs/paper --readme README.md`; how the stores behind it "
+        "are computed and what the verdicts mean is told in [the guide](../guides/paper.md).",
         "",
         f"{MARGIN_NOTE} Curves and numbers called ours are not in the paper.",
         "",
-        "## Verdicts",
-        "",
-        verdict_matrix(judgements),
     ]
+    if smaller := smaller_than_scale(summary):
+        parts += [f"Computed at other sizes than the scale's: {'; '.join(smaller)}.", ""]
     for item in ITEMS.values():
-        parts += _item_section(item, [one for one in judgements if one.claim.item == item.label], results, folder, docs)
+        parts += _item_section(item, [one for one in judgements if one.claim.item == item.label], summary)
+    parts += ["## Verdicts", "", verdict_matrix(judgements)]
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _item_section(
-    item: Item, judgements: Sequence[Judgement], results: Results, folder: Folder, docs: Path
-) -> list[str]:
+def _item_section(item: Item, judgements: Sequence[Judgement], summary: Summary) -> list[str]:
     lines = [f"## {item.label}", "", f"{item.title}. {item.remark}".strip(), ""]
+    facts = summary.facts.get(item.label, [])
+    if not facts:
+        return [*lines, "Not computed at this scale.", ""]
     names = [item.stem]
     if item.kind == items.POSTERIORS:
         names = [f"{item.stem}-back-heavy", f"{item.stem}-forward-heavy"]
-    facts = facts_of(item, folder)
-    if not facts:
-        return [*lines, "Not computed at this scale.", ""]
-    lines += [f"![{item.title}]({name}.png)\n" for name in names if (docs / f"{name}.png").exists()]
-    for table in tables_of(item, results):
+    if is_drawn(item, summary):
+        lines += [f"![{item.title}]({name}.png)\n" for name in names]
+    for table in summary.tables.get(item.label, []):
         lines += [to_markdown(table)]
     rows = [
         [one.claim.subject, one.claim.sentence, one.verdict, one.statistic, seen_at(one), one.note]
         for one in judgements
     ]
-    if rows:
-        head = ["task", "claim", "verdict", "statistic", "seen at", "note"]
-        lines += [to_markdown(Table("Claims", head, rows))]
+    head = ["task", "claim", "verdict", "statistic", "seen at", "note"]
+    lines += [to_markdown(Table("Claims", head, rows))]
+    quotes = dict.fromkeys(str(one.claim.quoted) for one in judgements)
+    lines += [f"The paper says: {' '.join(quotes)}", ""]
     lines += ["; ".join(f"{name}: {value}" for name, value in facts) + ".", ""]
     return lines
 
 
-def origin(folder: Folder, scale: str) -> str:
+def origin(summary: Summary) -> str:
     """Scale and days in a sentence."""
     days = sorted(
         {
             day
-            for item in ITEMS.values()
-            for name, value in facts_of(item, folder)
+            for facts in summary.facts.values()
+            for name, value in facts
             if name == "computed on"
             for day in value.split(" to ")
         }
     )
     when = "" if not days else f", computed on {days[0]}" if len(days) == 1 else f", computed {days[0]} to {days[-1]}"
-    return f"Scale `{scale}`{when}; the size that each claim was judged at is told beside it."
+    return f"Scale `{summary.scale}`{when}; the size that each claim was judged at is told beside it."
 
 
-def fill_readme(request: Any, readme: Path) -> Path:
-    """Put the short table of verdicts between the marks of a README, with a line that says scale and date."""
+# The README
+
+
+def short_table(summary: Summary) -> str:
+    """The README's short answers, from the same numbers."""
+    measured, rows = summary.measured, []
+    verdicts = {one.claim.key: one.verdict for one in judgements_of(summary)}
+    rewards = _rewards(summary, "fig:full_chain")
+    if rewards:
+        verdict = verdicts["fig:full_chain | NChain | BBI performs similarly to PSRL"]
+        told = ", ".join(f"{agent} {rewards[agent]}" for agent in ("BBI", "PSRL", "MMBI") if agent in rewards)
+        rows.append(
+            ["BBI performs similarly to MMBI and PSRL, on NChain", f"{verdict}: {told} a step in the last half"]
+        )
+    if _CAPTURES in measured:
+        told = f"{verdicts[_CAPTURES]}: {_spread_told(measured[_CAPTURES])}"
+        rows.append(["Algorithm 2 reasonably captures the uncertainty of the true distribution", told])
+    if _MUCH_BETTER in measured:
+        told = f"{verdicts[_MUCH_BETTER]}: {_pendulum_told(measured[_MUCH_BETTER])}"
+        rows.append(["BBI performs much better than GPTD, on the pendulum", told])
+    lines = ["| the paper says | here |", "|---|---|", *(f"| {one} | {other} |" for one, other in rows)]
+    return "\n".join(lines)
+
+
+_CAPTURES = (
+    "fig:posterior_plots | NChain, back-heavy | Induction reasonably captures the uncertainty of the true distribution"
+)
+_MUCH_BETTER = "fig:inverted_pendulum | InvertedPendulum | BBI performs much better than GPTD"
+
+
+def _rewards(summary: Summary, label: str) -> dict[str, str]:
+    tables = summary.tables.get(label, [])
+    return {} if not tables else {str(row[0]): str(row[3]) for row in tables[0].rows}
+
+
+def _spread_told(found: Measured) -> str:
+    ratios = ", ".join(f"{100 * one.value:.0f}%" for one in found.estimates.values())
+    ours = "" if found.ours is None else f"; joint with the MDP {100 * found.ours.value:.0f}% in the median"
+    return f"a spread of {ratios} of the true one after 10, 100 and 1,000 steps ([why](docs/collapse.md)){ours}"
+
+
+def _pendulum_told(found: Measured) -> str:
+    low, high = min(one.value for one in found.estimates.values()), max(one.value for one in found.estimates.values())
+    ours = "" if found.ours is None else f"; with our changes {plain(found.ours)} times"
+    return f"{low:.2g} to {high:.2g} times GPTD's steps survived, by the choice of q(s), which is not printed{ours}"
+
+
+def fill_readme(summary: Summary, readme: Path) -> Path:
+    """Put the short tables between the marks of a README."""
     try:
         text = readme.read_text()
     except OSError as error:
         raise UserError(f"--readme: {readme} cannot be read ({error.strerror}).") from error
+    return write_whole(readme, filled_readme(summary, text, str(readme)).encode())
+
+
+def filled_readme(summary: Summary, text: str, name: str = "README.md") -> str:
+    """A README's text with the tables in it."""
     if BEGIN not in text or END not in text:
-        raise UserError(f"{readme} has no place for verdicts: put '{BEGIN}' and '{END}' into it.")
-    folder = Folder(request.folder)
-    judgements = judgements_of(list(ITEMS.values()), folder.results())
-    table = f"{BEGIN}\n\n{origin(folder, request.scale)}\n\n{verdict_matrix(judgements).strip()}\n\n{END}"
-    pattern = re.escape(BEGIN) + ".*?" + re.escape(END)
-    return write_whole(readme, re.sub(pattern, lambda found: table, text, flags=re.DOTALL).encode())
+        raise UserError(f"{name} has no place for verdicts: put '{BEGIN}' and '{END}' into it.")
+    judgements = judgements_of(summary)
+    long = f"{BEGIN}\n\n{origin(summary)}\n\n{verdict_matrix(judgements).strip()}\n\n{END}"
+    text = _between(text, BEGIN, END, long)
+    if SHORT_BEGIN in text and SHORT_END in text:
+        text = _between(text, SHORT_BEGIN, SHORT_END, f"{SHORT_BEGIN}\n{short_table(summary)}\n{SHORT_END}")
+    return text
+
+
+def _between(text: str, begin: str, end: str, new: str) -> str:
+    return re.sub(re.escape(begin) + ".*?" + re.escape(end), lambda found: new, text, flags=re.DOTALL)

@@ -11,10 +11,13 @@ from typing import Any, NamedTuple
 from bellief.errors import UserError
 from bellief.files import write_whole
 from bellief.paper.computations import COMPUTATIONS, adopt, compute, key_of
-from bellief.paper.document import build_document, judgements_of, seen_at
+from bellief.paper.document import build_document
 from bellief.paper.files import write_item
 from bellief.paper.items import ITEMS, Item, computations_of, sweeps_of
 from bellief.paper.results import Folder
+from bellief.paper.summary import NAME as SUMMARY
+from bellief.paper.summary import Summary, judgements_of, seen_at, summarise
+from bellief.paper.summary import write as write_summary
 from bellief.paper.tasks import TASKS, Size, sweep_spec
 from bellief.report.interactive import render
 
@@ -165,26 +168,32 @@ def estimate(request: Request, workers: int | None) -> dict[str, Any]:
 
 
 def write_everything(request: Request) -> dict[str, Any]:
-    """Figures, tables, verdicts and the report, from what is in the folder."""
-    folder = Folder(request.folder)
-    results = folder.results()
-    files = [path for item in request.items for path in write_item(item, results, request.folder / "items")]
-    # The report has everything that is there, not only what was asked for this time.
-    judgements = judgements_of(list(ITEMS.values()), results)
+    """Figures, tables, verdicts, the summary and the report, from what is in the folder."""
+    summary = summarise(Folder(request.folder), request.scale)
+    write_summary(summary, request.folder / SUMMARY)
+    return write_report(summary, request.items, request.folder)
+
+
+def write_report(summary: Summary, chosen: list[Item], folder: Path) -> dict[str, Any]:
+    """The same from a summary. Files are those of the chosen items; the report has everything that is there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [path for item in chosen for path in write_item(item, summary, folder / "items")]
     rows = [
         {
             "item": one.claim.item,
             "subject": one.claim.subject,
             "claim": one.claim.sentence,
+            "quote": one.claim.quoted.text,
+            "place": one.claim.quoted.place,
             "verdict": one.verdict,
             "statistic": one.statistic,
             "size": seen_at(one),
             "note": one.note,
         }
-        for one in judgements
+        for one in judgements_of(summary)
     ]
-    document = {"scale": request.scale, "claims": rows}
-    write_whole(request.folder / "verdicts.json", (json.dumps(document, indent=1) + "\n").encode())
-    page = render(build_document(folder, request.scale, list(ITEMS.values()), judgements))
-    write_whole(request.folder / REPORT, page.encode())
-    return {**document, "files": [str(path) for path in files], "report": str(request.folder / REPORT)}
+    document = {"scale": summary.scale, "claims": rows}
+    write_whole(folder / "verdicts.json", (json.dumps(document, indent=1) + "\n").encode())
+    page = render(build_document(summary, list(ITEMS.values())))
+    write_whole(folder / REPORT, page.encode())
+    return {**document, "files": [str(path) for path in files], "report": str(folder / REPORT)}

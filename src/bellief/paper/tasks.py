@@ -10,45 +10,15 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bellief.errors import UserError
+from bellief.paper.agents import BQL_VARIANTS, DISCRETE, HORIZON_AGENTS, LINEAR, PENDULUM, ROLLOUT_AGENTS, with_variants
 
 SCALES = ("tiny", "quick", "standard", "full")
-HORIZONS = (10, 20, 50, 100)
 SEED = 0
 MARGIN_NOTE = (
-    "Words of the paper are given numbers that it does not have: 'similar' and 'very small' mean within 10% of the "
-    "best possible reward, 'slightly' within 25%, 'unsatisfactory' more than 10% behind the best of BBI, MMBI and "
-    "PSRL; rewards are those of the last half of the runs, and intervals are 95% bootstrap intervals over runs."
+    "The paper's qualitative words are quantified as follows: 'similar' and 'very small' mean within 10% of the best "
+    "possible reward, 'slightly' within 25%, 'not satisfactory' more than 10% behind the best of BBI, MMBI and PSRL. "
+    "Rewards are those of the last half of the runs; intervals are 95% bootstrap intervals over runs."
 )
-
-OURS = "BBI (ours)"
-# Agents as the figures name them. What the paper prints comes first, ours next, then a floor and a ceiling.
-DISCRETE: dict[str, dict[str, Any]] = {
-    "BBI": {"name": "bbi"},
-    "PSRL": {"name": "psrl"},
-    "MMBI": {"name": "mmbi"},
-    "BQL": {"name": "bql"},
-    "VDQN": {"name": "vdqn"},
-    "BSS": {"name": "bss"},
-    OURS: {"name": "bbi", "settings": {"rule": "optimistic"}},
-    "Q-learning": {"name": "q-learning"},
-    "optimal": {"name": "oracle"},
-}
-CONTINUOUS: dict[str, dict[str, Any]] = {
-    "BBI": {"name": "bbi", "settings": {"mode": "paper"}},
-    "GPTD": {"name": "gptd"},
-    "VDQN": {"name": "vdqn"},
-    OURS: {"name": "bbi"},
-}
-_HORIZONS: dict[str, dict[str, Any]] = {
-    **{f"BBI, H = {horizon}": {"name": "bbi", "settings": {"horizon": horizon}} for horizon in HORIZONS},
-    **{
-        f"{OURS}, H = {horizon}": {"name": "bbi", "settings": {"rule": "optimistic", "horizon": horizon}}
-        for horizon in (10, 100)
-    },
-}
-# The paper's rollout formulas 1, 2 and 3; its results use the third.
-ROLLOUTS = {"sampled": "formula 1", "expected": "formula 2", "values": "formula 3"}
-_ROLLOUTS = {f"BBI, {text}": {"name": "bbi", "settings": {"utilities": name}} for name, text in ROLLOUTS.items()}
 
 
 class Size(NamedTuple):
@@ -85,39 +55,42 @@ def _without(agents: dict[str, dict[str, Any]], *labels: str) -> dict[str, dict[
 
 
 MILLION = 1_000_000
-_VDQN = {"VDQN": _sizes((2, 100), (4, 1_000), (10, 20_000), (20, 100_000))}
-_BSS = {"BSS": _sizes((2, 100), (4, 200), (10, 10_000), (50, 10_000))}
+# VDQN learns at every step and BSS plans at every step: both have fewer, and only the sizes given here are computed.
+_VDQN = {"VDQN": _sizes((2, 100), (4, 1_000), (10, 10_000), (10, 10_000))}
+_LONG_VDQN = {"VDQN": _sizes((2, 100), (4, 1_000), (10, 20_000), (20, 100_000))}
+_BSS = {"BSS": _sizes((2, 100), (20, 10_000), (20, 10_000), (50, 10_000))}
+_BQL = {label: _sizes((2, 100), (10, 10_000), (10, 20_000), (20, 100_000)) for label in BQL_VARIANTS if label != "BQL"}
 
 # BSS is in the paper's figures of NChain and DoubleLoop only, BQL in all but the Maze's; both are run where they are.
 TASKS: dict[str, Task] = {
     "nchain": Task(
         "nchain",
         "NChain",
-        DISCRETE,
-        _sizes((2, 200), (10, 2_000), (30, 100_000), (50, MILLION)),
-        _VDQN | _BSS,
+        with_variants(DISCRETE),
+        _sizes((2, 200), (20, 50_000), (30, 100_000), (50, MILLION)),
+        _VDQN | _BSS | _BQL,
     ),
     "doubleloop": Task(
         "doubleloop",
         "DoubleLoop",
-        DISCRETE,
-        _sizes((2, 200), (10, 2_000), (30, 100_000), (50, MILLION)),
-        _VDQN | _BSS,
+        with_variants(DISCRETE),
+        _sizes((2, 200), (20, 50_000), (30, 100_000), (50, MILLION)),
+        _VDQN | _BSS | _BQL,
     ),
     "lavalake": Task(
         "lavalake",
         "LavaLake 5x7",
-        _without(DISCRETE, "BSS"),
-        _sizes((2, 200), (10, 1_000), (20, 100_000), (20, MILLION)),
-        _VDQN,
+        _without(with_variants(DISCRETE), "BSS"),
+        _sizes((2, 200), (10, 50_000), (20, 100_000), (100, MILLION)),
+        _VDQN | _BQL,
         weight=1,
     ),
     "lavalake10": Task(
         "lavalake10",
         "LavaLake 10x10",
-        _without(DISCRETE, "BSS"),
+        _without(with_variants(DISCRETE), "BSS"),
         _sizes((2, 100), (10, 200), (10, 50_000), (30, MILLION)),
-        _VDQN,
+        _LONG_VDQN | _BQL,
         weight=1,
     ),
     "maze": Task(
@@ -131,14 +104,14 @@ TASKS: dict[str, Task] = {
     "nchain-horizons": Task(
         "nchain",
         "NChain",
-        _HORIZONS,
-        _sizes((2, 200), (10, 2_000), (30, 100_000), (50, MILLION)),
+        HORIZON_AGENTS,
+        _sizes((2, 200), (20, 50_000), (30, 100_000), (50, MILLION)),
         shares="nchain",
     ),
     "maze-horizons": Task(
         "maze",
         "Maze",
-        _HORIZONS,
+        HORIZON_AGENTS,
         _sizes((2, 20), (4, 50), (10, 20_000), (30, MILLION)),
         shares="maze",
         weight=3,
@@ -146,22 +119,22 @@ TASKS: dict[str, Task] = {
     "nchain-rollouts": Task(
         "nchain",
         "NChain",
-        _ROLLOUTS,
-        _sizes((2, 200), (10, 2_000), (30, 100_000), (50, MILLION)),
+        ROLLOUT_AGENTS,
+        _sizes((2, 200), (20, 50_000), (30, 100_000), (50, MILLION)),
         shares="nchain",
     ),
     "linear-model": Task(
         "linear-model",
         "LinearModel",
-        CONTINUOUS,
-        _sizes((2, 60), (4, 200), (10, 10_000), (100, 100_000)),
+        LINEAR,
+        _sizes((2, 60), (4, 200), (10, 5_000), (10, 5_000)),
         weight=2,
     ),
     "pendulum": Task(
         "pendulum",
         "InvertedPendulum",
-        CONTINUOUS,
-        _sizes((2, 60), (4, 400), (10, 20_000), (30, 100_000)),
+        PENDULUM,
+        _sizes((2, 60), (4, 400), (10, 5_000), (10, 5_000)),
         half_life=2500.0,
         weight=2,
     ),

@@ -55,6 +55,7 @@ def render(document: Document) -> str:
         css=Markup(css),
         script=Markup(script),
         known=SIGNS.__contains__,
+        undecided=said.TOO_SMALL,
         sign=lambda verdict: SIGNS.get(verdict, ("small", "•")),
         counts=sorted(
             Counter(one.verdict for one in document.verdicts).items(), key=lambda pair: (_order(pair[0]), pair[0])
