@@ -49,7 +49,7 @@ def test_numbers_stay_numbers_and_names_of_columns_are_texts():
 
 
 def test_a_policy_with_hostile_labels_comes_back(tmp_path):
-    from bellief.offline.policies import read_policy
+    from bellief.evaluation.policy_forms import read_policy
 
     states, actions = ("=x", "'=x", "-1"), ("@go", "+1")
     policy = np.array([[0.25, 0.75], [1.0, 0.0], [0.5, 0.5]])

@@ -109,7 +109,7 @@ def failing(error):
     ],
 )
 def test_failures(call, data, monkeypatch, error, code, fragments):
-    monkeypatch.setattr("bellief.evaluation.policy_value", failing(error))
+    monkeypatch.setattr("bellief.evaluation.policy_value.evaluate", failing(error))
     assert_one_sentence(call("evaluate", data), *fragments, code=code)
 
 
@@ -132,7 +132,7 @@ def test_python_warnings_do_not_reach_the_user(call, data, monkeypatch):
         warnings.warn("the user cannot do anything about this", stacklevel=1)
         return evaluate(*arguments, **options)
 
-    monkeypatch.setattr("bellief.evaluation.policy_value", warn)
+    monkeypatch.setattr("bellief.evaluation.policy_value.evaluate", warn)
     result = call("evaluate", data, "--method", "mean-mdp")
     assert result.code == 0
     assert result.err == ""
