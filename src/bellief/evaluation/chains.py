@@ -1,7 +1,8 @@
 """Markov chains that a policy makes of sampled MDPs, a batch at a time, and their values.
 
 Few states: tables and batched LAPACK. Many: one sparse block-diagonal system for the whole batch, solved by SciPy's
-GMRES with the chain of the mean MDP as preconditioner and warm start; whatever does not converge is solved directly.
+GMRES with the inverse chain of the mean MDP as preconditioner or, where that is too large, by BiCGSTAB; both start from
+the mean MDP's solution, and whatever does not converge is solved directly.
 
 >>> import numpy as np
 >>> from bellief.evaluation import chains
@@ -28,7 +29,7 @@ DENSE_STATES = 150
 INVERSE_STATES = 3_000
 
 # Relative residual of the iterative solution.
-TOLERANCE = 1e-9
+TOLERANCE = 1e-8
 KRYLOV_STEPS = 60
 RESTARTS = 20
 
@@ -147,7 +148,7 @@ def _solve(batch: Batch, discount: float, constant, guide: Guide | None, transpo
 
 
 def _iterate(matrix: Any, discount: float, constant, guide: Guide | None, transposed: bool) -> Float[np.ndarray, "n S"]:
-    from scipy.sparse.linalg import LinearOperator, gmres
+    from scipy.sparse.linalg import LinearOperator, bicgstab, gmres
 
     shape = constant.shape
     inverse = None if guide is None or guide.inverse is None else guide.inverse
@@ -161,15 +162,14 @@ def _iterate(matrix: Any, discount: float, constant, guide: Guide | None, transp
         return (x.reshape(shape) @ (inverse if transposed else inverse.T)).ravel()
 
     size = constant.size
-    found, _ = gmres(
-        LinearOperator((size, size), matvec=system, dtype=np.float64),
-        constant.ravel(),
-        x0=first.ravel().copy(),
-        rtol=TOLERANCE,
-        restart=KRYLOV_STEPS,
-        maxiter=RESTARTS,
-        M=None if inverse is None else LinearOperator((size, size), matvec=precondition, dtype=np.float64),
-    )
+    operator = LinearOperator((size, size), matvec=system, dtype=np.float64)
+    start = first.ravel().copy()
+    if inverse is None:  # many states: GMRES would spend its time on orthogonalising long vectors
+        found, _ = bicgstab(operator, constant.ravel(), x0=start, rtol=TOLERANCE, maxiter=KRYLOV_STEPS * RESTARTS)
+    else:
+        guided = LinearOperator((size, size), matvec=precondition, dtype=np.float64)
+        options = {"rtol": TOLERANCE, "restart": KRYLOV_STEPS, "maxiter": RESTARTS}
+        found, _ = gmres(operator, constant.ravel(), x0=start, M=guided, **options)
     residual = (constant.ravel() - system(found)).reshape(shape)
     found = found.reshape(shape)
     goal = 10 * TOLERANCE * np.linalg.norm(constant, axis=-1)

@@ -157,8 +157,8 @@ class _Chain(NamedTuple):
         if states <= TABLE_STATES:
             system = np.eye(states) - discount * self.table()
             return np.linalg.solve(system.T if transposed else system, constant)
-        from scipy.sparse.linalg import LinearOperator, gmres
+        from scipy.sparse.linalg import LinearOperator, bicgstab
 
         step = self.backward if transposed else self.forward
         operator = LinearOperator((states, states), matvec=lambda x: x - discount * step(x), dtype=np.float64)
-        return gmres(operator, constant, x0=constant.copy(), rtol=chains.TOLERANCE, restart=60, maxiter=50)[0]
+        return bicgstab(operator, constant, x0=constant.copy(), rtol=chains.TOLERANCE, maxiter=2_000)[0]
