@@ -3,8 +3,8 @@
     python benchmarks/fold.py --rows 20000000 100000000 --rounds 3
     python benchmarks/fold.py --rows 20000000 --copies 50
 
-Every measurement is a new process, imports included; the two programs take turns, and ratios are of the best of each: of wall
-time, and of processor time, which other work on the machine changes less.
+Every measurement is a new process, imports included; the two programs take turns, and ratios are of the best of each:
+of wall time, and of processor time, which other work on the machine changes less.
 `--copies` names the one file so often in a list: 10^9 rows from 20 million.
 """
 

@@ -19,6 +19,7 @@ import pandas as pd
 
 from bellief.agents.files import load_agent, save_agent
 from bellief.errors import UserError
+from bellief.logs.read import as_tally
 from bellief.logs.tally import LogStatistics
 from bellief.logs.transitions import Transitions
 from bellief.evaluation.policy_forms import read_policy
@@ -136,6 +137,23 @@ def parquet(content: bytes) -> None:
     _check_log(Transitions.from_parquet(path), path)
 
 
+@_declared
+def json_lines(content: bytes) -> None:
+    """A log in JSON lines."""
+    path = _file("log.jsonl", content)
+    _check_log(Transitions.from_file(path), path)
+
+
+@_declared
+def tally(content: bytes) -> None:
+    """Counts in CSV or Parquet."""
+    path = _file("tally.parquet" if content[:4] == b"PAR1" else "tally.csv", content)
+    found = as_tally(path)
+    assert len(found) > 0
+    assert found.cell_count.min() >= 1
+    assert np.isfinite(found.cell_mean).all()
+
+
 @functools.cache
 def _numbered() -> Transitions:
     return Transitions.from_arrays([0, 1, 2, 1], [0, 1, 0, 1], [0.0, 1.0, 0.5, 2.0], [1, 2, 0, 0])
@@ -248,7 +266,9 @@ def _either(first: str, second: str):
     return target
 
 
-TARGETS = {function.__name__: function for function in (csv, parquet, policy, spec, posterior, agent)}
+TARGETS = {
+    function.__name__: function for function in (csv, parquet, json_lines, tally, policy, spec, posterior, agent)
+}
 TARGETS |= {"logs": _either("csv", "parquet"), "archives": _either("posterior", "agent")}
 
 
@@ -292,6 +312,14 @@ def seeds(target: str) -> dict[str, bytes]:
         "csv": {
             "numbers": b"state,action,reward,next_state\n0,0,1.5,1\n1,1,-2e3,0\n",
             "labels": b"state,action,reward,next_state,terminated,episode\na,x,1,b,false,1\nb,y,0,,true,1\n",
+        },
+        "json_lines": {
+            "numbers": b'{"state": 0, "action": 0, "reward": 1.5, "next_state": 1}\n',
+            "labels": b'{"obs": "a", "action": "x", "reward": 1, "next_obs": null, "done": true}\n',
+        },
+        "tally": {
+            "plain": b"state,action,next_state,terminated,n,reward_mean,reward_squares,reward_low,reward_high\n"
+            b"0,0,1,false,3,0.5,0.5,0,1\n0,,,,2,,,,\n"
         },
         "policy": {
             "numbers": b"fstate,action,probability\n0,0,1\n1,1,1\n2,0,0.5\n2,1,0.5\n",

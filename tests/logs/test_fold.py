@@ -208,6 +208,25 @@ def test_one_broken_file_of_five_is_named(tmp_path, kind):
         as_tally(tmp_path)
 
 
+def test_only_the_broken_file_is_read_again(tmp_path, fast_only, monkeypatch):
+    """Of many, or of a large one: from the doubtful unit on."""
+    monkeypatch.setattr(fold, "UNIT", 100)
+    for number in range(5):
+        write(random_frame(300, number), tmp_path / f"{number}.parquet")
+    frame = random_frame(300, 9).astype({"reward": str})
+    frame.loc[220, "reward"] = "much"
+    write(frame, tmp_path / "3.parquet")
+    with pytest.raises(UserError, match=r"3.parquet: row 221 has reward 'much'"):
+        as_tally(tmp_path)
+
+
+def test_a_file_named_twice_counts_twice(tmp_path):
+    path = write(random_frame(30), tmp_path / "log.csv")
+    tally = as_tally([path, path])
+    assert len(tally) == 60
+    assert tally.origin.notes == (f"{path} is named 2 times, and counts as often.",)
+
+
 def test_broken_compressed_files(tmp_path):
     good = gzip.compress(b"state,action,reward,next_state\n" + b"0,0,1,0\n" * 5000)
     (tmp_path / "log.csv.gz").write_bytes(good[: len(good) // 2])

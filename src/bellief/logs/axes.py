@@ -114,6 +114,10 @@ class Axis:
             self.check_number()
         return np.array([-1 if text is None else known.get(text, -1) for text in texts.tolist()], dtype=np.int64)
 
+    def decide_as(self, other: "Axis") -> None:
+        """Numbers or labels, as in another part of the same log."""
+        self.decided, self.named = other.decided, None if other.named is None else dict(other.named)
+
     def check_number(self) -> None:
         """There may not be more labels than there may be indices."""
         if self.named is not None and len(self.named) > LARGEST_INDEX:

@@ -286,13 +286,19 @@ class Folding:
 
     def __init__(self, states: Axis, actions: Axis):
         self.states, self.actions = states, actions
+        self.parts = 0
         self.held: list[Moments] = []
         self.starts = np.zeros(0, np.int64)
         self.last: tuple[int, bool] | None = None
         self.episodes = Episodes(np.zeros(0, np.uint64), np.zeros(0), np.zeros(0, np.int64))
 
-    def add(self, part: Part, number: int) -> None:
+    def add(self, part: Part | None, number: int) -> None:
         """Account for unit `number`. Labels get their numbers in the order of units, so add them in order."""
+        if part is not None:
+            self._add(part, number)
+        self.parts += 1
+
+    def _add(self, part: Part, number: int) -> None:
         cells = len(part.state)
         every = _joined(part.state, part.following)
         codes = self.states.codes(every, np.append(np.zeros(cells, bool), part.terminated))

@@ -1,6 +1,7 @@
 """Where a log came from: what a command shows to the person who gave it."""
 
 import dataclasses
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -28,5 +29,8 @@ def origin_from(files: Sequence[str], taken: "Sequence[Taken]") -> Origin:
     """The columns of the first table stand for all; what was left unused, and what needs saying, is gathered."""
     unused = dict.fromkeys(column for one in taken for column in one.unused)
     notes = dict.fromkeys(note for one in taken for note in one.notes)
+    for name, times in Counter(files).items():
+        if times > 1:
+            notes[f"{name} is named {times} times, and counts as often."] = None
     features = {name: name for name in taken[0].used.values() if name not in taken[0].roles}
     return Origin(tuple(files), taken[0].roles | features, tuple(unused), tuple(notes)[:MOST_NOTES])

@@ -103,6 +103,12 @@ def as_transitions(
     """Rows of a log, for what needs their order; the arguments are those of `as_tally`.
 
     Where states are vectors, `FeatureTransitions`. `format` (csv, parquet, json) comes before the ending of a name.
+
+    >>> import bellief
+    >>> import pandas as pd
+    >>> table = {"state": [0, 1], "action": [0, 0], "reward": [0.0, 1.0], "next_state": [1, 1], "terminal": [0, 1]}
+    >>> bellief.as_transitions(pd.DataFrame(table)).terminated.tolist()
+    [False, True]
     """
     from bellief.logs.transitions import Transitions
 
@@ -219,9 +225,8 @@ def _tally(found: "Files | TableLog", reading: Reading) -> Tally:
     taken = [take(names, reading.columns, file.source) for names, file in zip(columns, files, strict=True)]
     for file, one in zip(files, taken, strict=True):
         refuse_features(one.features, file.source)
-    return dataclasses.replace(
-        _fold(found, taken, reading), origin=origin_from([file.name for file in files if file.name], taken)
-    )
+    origin = origin_from([file.name for file in files if file.name], taken)
+    return dataclasses.replace(_fold(found, taken, reading), origin=origin)
 
 
 def _fold(found: Files, taken: Sequence[Taken], reading: Reading) -> Tally:
@@ -235,15 +240,32 @@ def _fold(found: Files, taken: Sequence[Taken], reading: Reading) -> Tally:
         for file, one in zip(files, taken, strict=True):
             work += units(found.connection, file, one)
         for number, part in enumerate(_parts(work, found, reading)):
-            if part is not None:
-                folding.add(part, number)
+            folding.add(part, number)
             if reading.progress is not None:
                 reading.progress((number + 1) / len(work))
         if folding.held:
             return folding.finish()
     except (Doubt, duckdb.Error):
-        pass
+        # The unit after the last one that was accounted for is in doubt: most often its rows tell what is wrong.
+        if len(work) > 1 and folding.parts < len(work):
+            _examine(work[folding.parts], folding, reading)
     return _row_by_row(files, reading)
+
+
+def _examine(unit: Unit, folding: Folding, reading: Reading) -> None:
+    """Look at a unit's rows one by one, and raise what is wrong with the first bad one; nothing if all are fine."""
+    from bellief.logs.encode import Encoder
+    from bellief.logs.sources import file_log
+
+    encoder = Encoder(reading.states, reading.actions, reading.labels)
+    if folding.parts:
+        encoder.states.decide_as(folding.states)
+        encoder.actions.decide_as(folding.actions)
+    encoder.begin(unit.file.source, unit.begin)
+    for piece in file_log(unit.file, reading.columns, unit.begin).pieces:
+        encoder.encode(piece)
+        if unit.end is not None and encoder.rows >= unit.end:
+            return
 
 
 def _parts(work: Sequence[Unit], found: Files, reading: Reading) -> Iterator:
