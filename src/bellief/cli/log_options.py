@@ -23,13 +23,13 @@ def _note_belief(name: str | None) -> None:
 
 
 Data = Annotated[
-    str,
+    str | None,
     typer.Argument(
         metavar="DATA",
         show_default=False,
-        help="File (CSV, Parquet, JSON lines; .gz, .zst), glob or folder with state, action, reward, next_state; "
-        "optionally terminated, truncated, episode, step. Or minari:NAME, or a file that 'bellief tally' wrote. For "
-        "evaluate, states may be vectors: columns state_NAME and next_state_NAME.",
+        help="CSV, Parquet or JSON-lines files (a path, a glob, a folder; also .gz and .zst), a file that `bellief "
+        "tally` wrote, minari:NAME, or - for standard input. Columns: state, action, reward, next_state; optionally "
+        "terminated, truncated, episode, step. For evaluate, states may be vectors: columns state_NAME and next_state_NAME.",
     ),
 ]
 PolicyName = Annotated[
@@ -98,7 +98,10 @@ Report = Annotated[
 ]
 Query = Annotated[
     str | None,
-    typer.Option(metavar="SQL", help="Instead of DATA: a SELECT over files that it names, or over --database."),
+    typer.Option(
+        metavar="SQL",
+        help="Instead of DATA (or with DATA given as -): a SELECT over files that it names, or over --database.",
+    ),
 ]
 Database = Annotated[
     str | None, typer.Option(metavar="FILE", help="DuckDB file whose tables --query reads; it is not changed.")

@@ -6,17 +6,12 @@ import typer
 
 from bellief.cli import show
 from bellief.cli.log_options import (
-    Actions,
-    Data,
     Discount,
-    Labels,
     Level,
     PolicyName,
-    States,
-    read_log,
-    read_rows,
     taken_lines,
 )
+from bellief.cli.log_source import LogSource, takes_log
 from bellief.cli.options import Json, Quiet, Seed, between, count, whole
 from bellief.cli.progress import progress
 
@@ -25,11 +20,9 @@ def _number(option: str) -> object:
     return between(option, float("-inf"), float("inf"))
 
 
+@takes_log
 def check(
-    data: Data,
-    states: States = None,
-    actions: Actions = None,
-    labels: Labels = False,
+    source: LogSource,
     permutations: Annotated[
         int, typer.Option(parser=whole("--permutations", 99), metavar="N", help="Shuffles behind each p value.")
     ] = 999,
@@ -41,7 +34,7 @@ def check(
     with progress("Checking", quiet):
         from bellief.decisions import check as check_log
 
-        log = read_rows(data, states=states, actions=actions, labels=True if labels else None)
+        log = source.rows()
         document = check_log(log, permutations=permutations, seed=seed).to_dict()
     document["columns"] = log.origin.columns
     document["unused_columns"] = list(log.origin.unused)
@@ -61,8 +54,9 @@ def check(
     show.print_lines(*(f"Note: {warning}" for warning in document["warnings"]))
 
 
+@takes_log
 def sensitivity(
-    data: Data,
+    source: LogSource,
     policy: PolicyName = "uniform",
     discount: Discount = 0.99,
     threshold: Annotated[
@@ -73,9 +67,6 @@ def sensitivity(
         str | None, typer.Option(metavar="NAME|FILE", help="Ask whether the value is above this policy's.")
     ] = None,
     level: Level = 0.9,
-    states: States = None,
-    actions: Actions = None,
-    labels: Labels = False,
     draws: Annotated[int, count("--draws", "Value functions to draw under each prior.")] = 1000,
     seed: Seed = 0,
     json: Json = False,
@@ -86,7 +77,7 @@ def sensitivity(
         from bellief.decisions import prior_sensitivity
 
         document = prior_sensitivity(
-            read_log(data, states=states, actions=actions, labels=True if labels else None),
+            source.log(),
             policy,
             discount,
             threshold=threshold,

@@ -10,30 +10,27 @@ import typer
 
 from bellief.cli import show
 from bellief.cli.log_options import (
-    Actions,
     Belief,
-    Data,
     Discount,
     Draws,
     FeatureMap,
     Horizon,
-    Labels,
     Level,
     PolicyName,
     PriorName,
     Report,
     RewardScale,
     Start,
-    States,
     Support,
-    read_log,
 )
+from bellief.cli.log_source import LogSource, takes_log
 from bellief.cli.options import Json, Plot, Quiet, Seed, between, count, whole
 from bellief.cli.progress import progress
 
 
+@takes_log
 def evaluate(
-    data: Data,
+    source: LogSource,
     policy: PolicyName = "uniform",
     discount: Discount = 0.99,
     method: Annotated[
@@ -43,9 +40,6 @@ def evaluate(
     reward_scale: RewardScale = None,
     level: Level = 0.9,
     horizon: Horizon = None,
-    states: States = None,
-    actions: Actions = None,
-    labels: Labels = False,
     start: Start = None,
     draws: Draws = 1000,
     mdps: Annotated[
@@ -100,7 +94,7 @@ def evaluate(
             document["variance"] = split.to_dict()
         return posterior
 
-    with _answer("Evaluating", data, states, actions, labels, plot, report, quiet) as ask:
+    with _answer("Evaluating", source, plot, report, quiet) as ask:
         posterior = ask(compute)
     if json:
         show.print_json(posterior.to_dict() | document)
@@ -108,8 +102,9 @@ def evaluate(
         show.print_posterior(posterior.to_dict(), policy)
 
 
+@takes_log
 def compare(
-    data: Data,
+    source: LogSource,
     policies: Annotated[
         list[str],
         typer.Argument(
@@ -123,9 +118,6 @@ def compare(
     reward_scale: RewardScale = None,
     level: Level = 0.9,
     horizon: Horizon = None,
-    states: States = None,
-    actions: Actions = None,
-    labels: Labels = False,
     start: Start = None,
     draws: Draws = 1000,
     target: Annotated[
@@ -162,7 +154,7 @@ def compare(
             seed=seed,
         )  # fmt: skip
 
-    with _answer("Comparing", data, states, actions, labels, plot, report, quiet) as ask:
+    with _answer("Comparing", source, plot, report, quiet) as ask:
         comparison = ask(compute)
     if json:
         show.print_json(comparison.to_dict())
@@ -170,8 +162,9 @@ def compare(
         show.print_policies(comparison.to_dict())
 
 
+@takes_log
 def improve(
-    data: Data,
+    source: LogSource,
     discount: Discount = 0.99,
     objective: Annotated[
         str, typer.Option(metavar="NAME", help="What to maximise: mean, quantile or cvar of the value posterior.")
@@ -188,9 +181,6 @@ def improve(
     prior: PriorName = "logged",
     reward_scale: RewardScale = None,
     level: Level = 0.9,
-    states: States = None,
-    actions: Actions = None,
-    labels: Labels = False,
     start: Start = None,
     draws: Draws = 1000,
     mdps: Annotated[
@@ -222,7 +212,7 @@ def improve(
             save_policy(out, improvement.probabilities, improvement.state_labels, improvement.action_labels)
         return improvement
 
-    with _answer("Improving", data, states, actions, labels, plot, report, quiet) as ask:
+    with _answer("Improving", source, plot, report, quiet) as ask:
         improvement = ask(compute)
     if json:
         show.print_json(improvement.to_dict())
@@ -230,17 +220,15 @@ def improve(
         show.print_improvement(improvement.to_dict())
 
 
+@takes_log
 def collect(
-    data: Data,
+    source: LogSource,
     policy: PolicyName = "uniform",
     discount: Discount = 0.99,
     visits: Annotated[int, count("--visits", "Further visits of a pair to weigh.")] = 1,
     top: Annotated[int, count("--top", "Pairs to show.")] = 10,
     prior: PriorName = "logged",
     reward_scale: RewardScale = None,
-    states: States = None,
-    actions: Actions = None,
-    labels: Labels = False,
     start: Start = None,
     draws: Annotated[int, count("--draws", "MDPs to sample.")] = 400,
     belief: Belief = None,
@@ -261,7 +249,7 @@ def collect(
             support=support, seed=seed,
         )  # fmt: skip
 
-    with _answer("Weighing", data, states, actions, labels, plot, report, quiet) as ask:
+    with _answer("Weighing", source, plot, report, quiet) as ask:
         plan = ask(compute)
     if json:
         show.print_json(plan.to_dict(top))
@@ -287,14 +275,12 @@ def register(app: typer.Typer) -> None:
 
 
 @contextlib.contextmanager
-def _answer(doing: str, data: str, states, actions, labels: bool, plot: Path | None, report: Path | None, quiet: bool):
+def _answer(doing: str, source: LogSource, plot: Path | None, report: Path | None, quiet: bool):
     """Read the log piece by piece, let the command compute, and write picture and page, all under one progress bar."""
     with progress(doing, quiet):
 
         def ask(compute: Callable[[Any], Any]) -> Any:
-
-            log = read_log(data, states=states, actions=actions, labels=True if labels else None)
-            result = compute(log)
+            result = compute(source.log())
             if plot is not None:
                 axes = result.comparison.plot() if not hasattr(result, "plot") else result.plot()
                 show.write_picture(axes, plot)
