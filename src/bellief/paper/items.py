@@ -92,7 +92,7 @@ def _spread_claims(label: str, sweep: str) -> tuple[Claim, ...]:
             test = tests.steadier(sweep, "BSS", other)
             found.append(Claim(label, title, f"BSS is more stable than {other}", short, test, "stable"))
         for other in MODEL_BASED:
-            test = tests.ahead(sweep, other, "BSS")
+            test = tests.better_mean(sweep, other, "BSS")
             found.append(Claim(label, title, f"{other} has a better mean than BSS", short, test, "stable"))
     for first, second in itertools.pairwise(MODEL_BASED):
         test = tests.steadier(sweep, first, second, in_order=True)
