@@ -61,7 +61,6 @@ def _without(agents: dict[str, dict[str, Any]], *labels: str) -> dict[str, dict[
 MILLION = 1_000_000
 # VDQN learns at every step and BSS plans at every step: both have fewer, and only the sizes given here are computed.
 _VDQN = {"VDQN": _sizes((2, 100), (10, 10_000), (10, 10_000), (10, 10_000))}
-_SHORT_VDQN = {"VDQN": _sizes((2, 100), (4, 1_000), (10, 10_000), (10, 10_000))}
 _LONG_VDQN = {"VDQN": _sizes((2, 100), (4, 1_000), (10, 20_000), (20, 100_000))}
 _BSS = {"BSS": _sizes((2, 100), (20, 10_000), (20, 10_000), (50, 10_000))}
 _BQL = {label: _sizes((2, 100), (10, 10_000), (10, 20_000), (20, 100_000)) for label in BQL_VARIANTS if label != "BQL"}
@@ -87,7 +86,7 @@ TASKS: dict[str, Task] = {
         "LavaLake 5x7",
         _without(with_variants(DISCRETE), "BSS"),
         _sizes((2, 200), (10, 50_000), (20, 100_000), (100, MILLION)),
-        _SHORT_VDQN | _BQL,
+        _VDQN | _BQL,
         weight=1,
     ),
     "lavalake10": Task(
