@@ -2,6 +2,7 @@
 
 import pytest
 
+from bellief.errors import UserError
 from bellief.paper import run, tasks
 from bellief.paper.items import ITEMS, choose
 from bellief.paper.quotes import QUOTES
@@ -43,8 +44,9 @@ def test_horizons_and_formulas_share_cells_with_the_task(scale):
     assert cells("nchain-rollouts")["BBI, formula 3"] == chain["BBI"]
 
 
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize(
+    ("name", "scale"), [(name, scale) for name in TASKS for scale in SCALES if tasks.is_computed(name, scale)]
+)
 def test_claims_find_their_readings(name, scale):
     document = sweep_document(name, scale)
     for agent in document["agents"]:
@@ -74,3 +76,14 @@ def test_every_claim_quotes_the_paper():
     assert all(claim.quoted.text.endswith(".") and claim.quoted.place for claim in claims)
     assert {claim.quote for claim in claims} == set(QUOTES)
     assert len({claim.key for claim in claims}) == len(claims)
+
+
+def test_quick_leaves_long_tasks_out_and_says_so(tmp_path):
+    left = {name for name in TASKS if not tasks.is_computed(name, "quick")}
+    assert left == {"lavalake10", "maze", "maze-horizons", "linear-model", "pendulum"}
+    request = run.Request(choose("fig:full_chain,fig:full_maze"), "quick", tmp_path, [], {})
+    assert list(run.specs_of(request)) == ["nchain"]
+    alone = request._replace(items=choose("fig:full_maze"))
+    with pytest.raises(UserError, match="not computed at scale quick"):
+        run.specs_of(alone)
+    assert list(run.specs_of(alone._replace(sizes={"maze": Size(2, 20)}))) == ["maze"]

@@ -210,10 +210,11 @@ def _print_verdicts(document: dict[str, Any]) -> None:
         rows = [row for row in document["claims"] if row["verdict"] == verdict]
         if not rows:
             continue
+        count = "1 claim" if len(rows) == 1 else f"{len(rows)} claims"
         if verdict == TOO_SMALL:
-            show.print_lines(f"{len(rows)} claims {verdict}; the report lists them.")
+            show.print_lines(f"{count} {verdict}; the report lists them.")
             continue
-        show.print_lines(f"{len(rows)} claims {verdict}:")
+        show.print_lines(f"{count} {verdict}:")
         table = show.make_table("claim", "tasks")
         for column in table.columns:
             column.justify = "left"

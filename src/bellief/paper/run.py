@@ -18,7 +18,7 @@ from bellief.paper.results import Folder
 from bellief.paper.summary import NAME as SUMMARY
 from bellief.paper.summary import Summary, judgements_of, seen_at, summarise
 from bellief.paper.summary import write as write_summary
-from bellief.paper.tasks import TASKS, Size, sweep_spec
+from bellief.paper.tasks import TASKS, Size, is_computed, sweep_spec
 from bellief.report.interactive import render
 
 REPORT = "report.html"
@@ -41,7 +41,15 @@ class Request(NamedTuple):
 
 def specs_of(request: Request) -> dict[str, Any]:
     """The sweeps that are needed, checked."""
-    return {name: sweep_spec(name, request.scale, request.sizes) for name in sweeps_of(request.items)}
+    wanted = sweeps_of(request.items)
+    names = [name for name in wanted if is_computed(name, request.scale, request.sizes)]
+    if wanted and not names and not computations_of(request.items):
+        raise UserError(
+            f"{', '.join(item.label for item in request.items)}: not computed at scale {request.scale}; choose "
+            f"standard or "
+            f"full, or give a --size, for example {wanted[0]}=10x1000."
+        )
+    return {name: sweep_spec(name, request.scale, request.sizes) for name in names}
 
 
 def stores_in(folders: Sequence[Path]) -> list[Path]:

@@ -135,7 +135,8 @@ def smaller_than_scale(summary: Summary) -> list[str]:
     found: dict[tuple[str, Size, Size], list[str]] = {}
     for sweep, agents in summary.sizes.items():
         for agent, size in agents.items():
-            if agent in TASKS[sweep].agents and size != (wanted := size_of(sweep, agent, summary.scale)):
+            wanted = size_of(sweep, agent, summary.scale) if agent in TASKS[sweep].agents else None
+            if wanted is not None and size != wanted:
                 found.setdefault((sweep, size, wanted), []).append(agent)
     return [
         f"{TASKS[sweep].title} ({', '.join(agents)}) {size.runs:,} x {size.steps:,} instead of "

@@ -92,6 +92,17 @@ def slightly_worse(sweep: str, first: str, second: str) -> Check:
     run for fewer, at the end of each.
     """
 
+    def rule(found: Measured) -> Outcome:
+        state = any_reading([within(gap, -SLIGHT, 0.0) for gap in found.estimates.values()])
+        note = "it depends on whether curves of equal length are compared" if state == OPEN else ""
+        return Outcome(state, _of_optimum(found), note)
+
+    return Check(_both_ends(sweep, first, second), rule)
+
+
+def _both_ends(sweep: str, first: str, second: str) -> Callable[[Results], Measured]:
+    """The difference of two agents after equal numbers of steps, and at the end of each."""
+
     def measure(results: Results) -> Measured:
         gap, size = relative_difference(results, sweep, first, second)
         ends = [results.runs(sweep, agent) for agent in (first, second)]
@@ -102,17 +113,23 @@ def slightly_worse(sweep: str, first: str, second: str) -> Check:
         told = f"{first} less {second}"
         return Measured({f"{told} {EQUAL}": gap, f"{told} at the end of each": last}, size)
 
-    def rule(found: Measured) -> Outcome:
-        state = any_reading([within(gap, -SLIGHT, 0.0) for gap in found.estimates.values()])
-        note = "it depends on whether curves of equal length are compared" if state == OPEN else ""
-        return Outcome(state, _of_optimum(found), note)
-
-    return Check(measure, rule)
+    return measure
 
 
 def ahead(sweep: str, first: str, second: str) -> Check:
     """More reward, by an interval that leaves zero out."""
     return Check(_difference(sweep, first, second), lambda found: Outcome(positive(_only(found)), _of_optimum(found)))
+
+
+def better_mean(sweep: str, first: str, second: str) -> Check:
+    """More reward by an interval that leaves zero out: after equal numbers of steps, or at the end of each curve."""
+
+    def rule(found: Measured) -> Outcome:
+        state = any_reading([positive(gap) for gap in found.estimates.values()])
+        note = "it depends on whether curves of equal length are compared" if state == OPEN else ""
+        return Outcome(state, _of_optimum(found), note)
+
+    return Check(_both_ends(sweep, first, second), rule)
 
 
 def unsatisfactory(sweep: str, variants: Sequence[str]) -> Check:

@@ -29,7 +29,7 @@ class Size(NamedTuple):
 
 
 class Task(NamedTuple):
-    """A sweep: its environment, its agents by label, and its size at every scale.
+    """A sweep: its environment, its agents by label, and its size at every scale (None where it is left out).
 
     `exceptions` are sizes of single agents, the last two for VDQN and BSS, which need work at every step. `shares`
     names the sweep that may hold some of its cells. Those with more `weight`, which have the longest cells, are
@@ -39,15 +39,19 @@ class Task(NamedTuple):
     environment: str
     title: str
     agents: dict[str, dict[str, Any]]
-    sizes: dict[str, Size]
+    sizes: dict[str, Size | None]
     exceptions: Mapping[str, dict[str, Size]] = MappingProxyType({})
     half_life: float = 1000.0
     shares: str | None = None
     weight: int = 0
 
 
-def _sizes(tiny: tuple[int, int], quick: tuple[int, int], standard: tuple[int, int], full: tuple[int, int]):
-    return dict(zip(SCALES, (Size(*tiny), Size(*quick), Size(*standard), Size(*full)), strict=True))
+Pair = tuple[int, int]
+
+
+def _sizes(tiny: Pair, quick: Pair | None, standard: Pair, full: Pair) -> dict[str, Any]:
+    given = (tiny, quick, standard, full)
+    return {scale: None if pair is None else Size(*pair) for scale, pair in zip(SCALES, given, strict=True)}
 
 
 def _without(agents: dict[str, dict[str, Any]], *labels: str) -> dict[str, dict[str, Any]]:
@@ -56,7 +60,7 @@ def _without(agents: dict[str, dict[str, Any]], *labels: str) -> dict[str, dict[
 
 MILLION = 1_000_000
 # VDQN learns at every step and BSS plans at every step: both have fewer, and only the sizes given here are computed.
-_VDQN = {"VDQN": _sizes((2, 100), (4, 1_000), (10, 10_000), (10, 10_000))}
+_VDQN = {"VDQN": _sizes((2, 100), (10, 10_000), (10, 10_000), (10, 10_000))}
 _LONG_VDQN = {"VDQN": _sizes((2, 100), (4, 1_000), (10, 20_000), (20, 100_000))}
 _BSS = {"BSS": _sizes((2, 100), (20, 10_000), (20, 10_000), (50, 10_000))}
 _BQL = {label: _sizes((2, 100), (10, 10_000), (10, 20_000), (20, 100_000)) for label in BQL_VARIANTS if label != "BQL"}
@@ -67,14 +71,14 @@ TASKS: dict[str, Task] = {
         "nchain",
         "NChain",
         with_variants(DISCRETE),
-        _sizes((2, 200), (20, 50_000), (30, 100_000), (50, MILLION)),
+        _sizes((2, 200), (40, 50_000), (30, 100_000), (50, MILLION)),
         _VDQN | _BSS | _BQL,
     ),
     "doubleloop": Task(
         "doubleloop",
         "DoubleLoop",
         with_variants(DISCRETE),
-        _sizes((2, 200), (20, 50_000), (30, 100_000), (50, MILLION)),
+        _sizes((2, 200), (40, 50_000), (30, 100_000), (50, MILLION)),
         _VDQN | _BSS | _BQL,
     ),
     "lavalake": Task(
@@ -89,7 +93,7 @@ TASKS: dict[str, Task] = {
         "lavalake10",
         "LavaLake 10x10",
         _without(with_variants(DISCRETE), "BSS"),
-        _sizes((2, 100), (10, 200), (10, 50_000), (30, MILLION)),
+        _sizes((2, 100), None, (10, 50_000), (30, MILLION)),
         _LONG_VDQN | _BQL,
         weight=1,
     ),
@@ -97,7 +101,7 @@ TASKS: dict[str, Task] = {
         "maze",
         "Maze",
         _without(DISCRETE, "BSS", "BQL"),
-        _sizes((2, 20), (4, 50), (10, 20_000), (30, MILLION)),
+        _sizes((2, 20), None, (10, 20_000), (30, MILLION)),
         _VDQN,
         weight=3,
     ),
@@ -105,14 +109,14 @@ TASKS: dict[str, Task] = {
         "nchain",
         "NChain",
         HORIZON_AGENTS,
-        _sizes((2, 200), (20, 50_000), (30, 100_000), (50, MILLION)),
+        _sizes((2, 200), (40, 50_000), (30, 100_000), (50, MILLION)),
         shares="nchain",
     ),
     "maze-horizons": Task(
         "maze",
         "Maze",
         HORIZON_AGENTS,
-        _sizes((2, 20), (4, 50), (10, 20_000), (30, MILLION)),
+        _sizes((2, 20), None, (10, 20_000), (30, MILLION)),
         shares="maze",
         weight=3,
     ),
@@ -120,21 +124,21 @@ TASKS: dict[str, Task] = {
         "nchain",
         "NChain",
         ROLLOUT_AGENTS,
-        _sizes((2, 200), (20, 50_000), (30, 100_000), (50, MILLION)),
+        _sizes((2, 200), (40, 50_000), (30, 100_000), (50, MILLION)),
         shares="nchain",
     ),
     "linear-model": Task(
         "linear-model",
         "LinearModel",
         LINEAR,
-        _sizes((2, 60), (4, 200), (10, 5_000), (10, 5_000)),
+        _sizes((2, 60), None, (10, 5_000), (10, 5_000)),
         weight=2,
     ),
     "pendulum": Task(
         "pendulum",
         "InvertedPendulum",
         PENDULUM,
-        _sizes((2, 60), (4, 400), (10, 5_000), (10, 5_000)),
+        _sizes((2, 60), None, (10, 5_000), (10, 5_000)),
         half_life=2500.0,
         weight=2,
     ),
@@ -144,10 +148,20 @@ TASKS: dict[str, Task] = {
 _MARKS = [digit * 10**power for power in range(1, 7) for digit in (1, 2, 5)]
 
 
-def size_of(name: str, agent: str, scale: str) -> Size:
-    """Runs and steps of an agent of a sweep."""
+def is_computed(name: str, scale: str, changes: Mapping[str, Size] | None = None) -> bool:
+    """Whether a sweep is computed at a scale. At `quick` those with long cells are left out, unless given a size.
+
+    >>> from bellief.paper.tasks import is_computed
+    >>> is_computed("nchain", "quick"), is_computed("maze", "quick")
+    (True, False)
+    """
+    return TASKS[name].sizes[scale] is not None or name in (changes or {})
+
+
+def size_of(name: str, agent: str, scale: str) -> Size | None:
+    """Runs and steps of an agent of a sweep; None where the sweep is left out."""
     task = TASKS[name]
-    return task.exceptions.get(agent, task.sizes)[scale]
+    return None if task.sizes[scale] is None else task.exceptions.get(agent, task.sizes)[scale]
 
 
 def sweep_document(name: str, scale: str, changes: dict[str, Size] | None = None) -> dict[str, Any]:
@@ -162,6 +176,8 @@ def sweep_document(name: str, scale: str, changes: dict[str, Size] | None = None
     """
     task, changes = TASKS[name], changes or {}
     usual = changes.get(name, task.sizes[scale])
+    if usual is None:
+        raise UserError(f"Sweep '{name}' is not computed at scale {scale}: choose another, or give it a --size.")
     agents, sizes = [], []
     for label, entry in task.agents.items():
         exception = task.exceptions.get(label, {}).get(scale)
