@@ -10,7 +10,8 @@ import pytest
 from bellief.demo import POLICIES, SHOWN, Size, _best_average, run_demo, simulate
 from bellief.envs import make
 from bellief.errors import UserError
-from bellief.report.build import Page, Picture, Section, Table, render
+from bellief.report.build import render
+from bellief.report.document import Document, Picture, Section, Table
 
 # Chosen so that both logs, and reference and joint belief, share their compiled functions.
 SMALL = Size(logs=(50, 60), reference_mdps=100, joint_mdps=100, repeats=2, lookahead=20, steps=120, runs=2)
@@ -145,9 +146,10 @@ def test_seeds_out_of_range_are_refused(tmp_path, seed):
 
 def test_nothing_from_outside_becomes_markup_on_a_page():
     nasty = "<script>alert('x')</script>\"><img src=x>"
-    picture = Picture(nasty, nasty, nasty, narrow=nasty, files=[nasty])
+    picture = Picture(nasty, nasty, address=nasty, narrow=nasty, files=[nasty])
     table = Table(nasty, [nasty], [[nasty, nasty]], [nasty], [nasty])
-    html = render(Page(nasty, nasty, [Section(nasty, [nasty], [picture], [table])], [(nasty, nasty)], nasty))
+    section = Section(nasty, nasty, [nasty], [picture, table])
+    html = render(Document(nasty, [nasty], [], [section], commands=[(nasty, nasty)], footer=nasty))
     assert "<script" not in html
     assert html.count("<img") == 1
     # Twice the title (in the head and on the page) and each file (address and text), once everything else.

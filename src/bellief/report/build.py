@@ -1,61 +1,17 @@
-"""What a page consists of, and how it becomes one self-contained HTML file.
+"""How a document becomes one self-contained HTML file without a script.
 
-Everything in these classes is plain text and is escaped by the template; pictures travel inside the page.
+All text is plain text and is escaped by the template; pictures travel inside the page.
 """
 
 import base64
-import dataclasses
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bellief.plots.style import to_bytes
+from bellief.report.document import Document
 
 if TYPE_CHECKING:
     from jinja2 import Template
     from matplotlib.figure import Figure
-
-
-@dataclasses.dataclass(frozen=True)
-class Picture:
-    """An image with a text for those who cannot see it; `narrow` is the same picture drawn for a phone."""
-
-    address: str
-    alternative: str
-    caption: str
-    narrow: str | None = None
-    files: Sequence[str] = ()
-
-
-@dataclasses.dataclass(frozen=True)
-class Table:
-    """Rows of text under a heading each; `notes` stand below, `files` are linked."""
-
-    caption: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    notes: Sequence[str] = ()
-    files: Sequence[str] = ()
-
-
-@dataclasses.dataclass(frozen=True)
-class Section:
-    """A heading, paragraphs, then pictures, then tables."""
-
-    title: str
-    paragraphs: Sequence[str]
-    pictures: Sequence[Picture] = ()
-    tables: Sequence[Table] = ()
-
-
-@dataclasses.dataclass(frozen=True)
-class Page:
-    """A whole page. `commands` are shown as something to type; `footer` says how the page came to be."""
-
-    title: str
-    lead: str
-    sections: Sequence[Section]
-    commands: Sequence[tuple[str, str]] = ()
-    footer: str = ""
 
 
 def embed(figure: "Figure") -> str:
@@ -77,6 +33,6 @@ def get_template(name: str) -> "Template":
     return environment.get_template(name)
 
 
-def render(page: Page, template: str = "demo.html") -> str:
-    """The page as one HTML document."""
-    return get_template(template).render(page=page)
+def render(page: Document) -> str:
+    """The page as one HTML document: sections with pictures and tables; charts and verdicts need a script."""
+    return get_template("plain.html").render(page=page)

@@ -11,8 +11,9 @@ from bellief.experiments.results import RunResult, summarise
 from bellief.plots import style
 from bellief.plots.curves import plot_curve
 from bellief.plots.posterior import Comparison, comparison_figure
-from bellief.report.build import Page, Picture, Section, Table, embed
+from bellief.report.build import embed
 from bellief.report.demo_results import STUCK_BELOW, Evaluated, stuck
+from bellief.report.document import Document, Picture, Section, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -73,13 +74,16 @@ def build_page(
     results: Mapping[str, RunResult],
     optimum: float,
     seed: int,
-) -> Page:
+) -> Document:
     """The whole page; `shown` are the evaluations in the picture."""
-    return Page(
+    return Document(
         title="Bellief in two pictures",
-        lead="What is a policy worth when all we have is a short log? And what does an agent gain by knowing how "
-        "unsure it is? Both answers come from NChain, a chain of five states: walking back pays 2 at once, walking "
-        "forward pays nothing until the far end, which pays 10; one step in five goes the other way.",
+        summary=[
+            "What is a policy worth when all we have is a short log? And what does an agent gain by knowing how "
+            "unsure it is? Both answers come from NChain, a chain of five states: walking back pays 2 at once, walking "
+            "forward pays nothing until the far end, which pays 10; one step in five goes the other way."
+        ],
+        verdicts=[],
         sections=[_posterior_section(evaluations, shown, distances), _learning_section(results, optimum)],
         commands=[
             ("Your own log of states, actions and rewards:", _OWN_LOG),
@@ -124,14 +128,14 @@ def _posterior_section(evaluations, shown: Sequence[Evaluated], distances: pd.Da
     picture = Picture(
         address=embed(posterior_figure(shown)),
         narrow=embed(posterior_figure(shown, narrow=True)),
-        alternative=f"Density of the start state's value after {_listed([f'{item.steps:,}' for item in shown])} steps. "
+        alt=f"Density of the start state's value after {_listed([f'{item.steps:,}' for item in shown])} steps. "
         "The grey reference hill narrows with data. The blue joint belief follows it; the orange Gaussian belief is a "
         "set of spikes near the dashed line of the mean MDP.",
-        caption=f"The policy goes {shown[0].policy}. All curves are scaled to the same height, because at true scale "
+        title=f"The policy goes {shown[0].policy}. All curves are scaled to the same height, because at true scale "
         f"the spikes would flatten the rest; far tails are cut off.{_about_the_prior(shown)}",
         files=["posterior.png", "posterior.svg", "posterior.pdf", "posterior.csv"],
     )
-    return Section("How sure can a log make us?", paragraphs, [picture], [_distance_table(distances)])
+    return Section("", "How sure can a log make us?", paragraphs, [picture, _distance_table(distances)])
 
 
 def _about_the_prior(shown: Sequence[Evaluated]) -> str:
@@ -172,7 +176,7 @@ def _distance_table(distances: pd.DataFrame) -> Table:
     runs = int(own["runs"].max())
     return Table(
         caption="Distance to the reference distribution (smaller is better)",
-        head=["policy", "steps", "mean MDP", f"Gaussian, {few} MDPs", f"joint, {few} MDPs", f"joint, {most} MDPs"],
+        columns=["policy", "steps", "mean MDP", f"Gaussian, {few} MDPs", f"joint, {few} MDPs", f"joint, {most} MDPs"],
         rows=rows,
         notes=[
             "Wasserstein distance, averaged over the five states; in brackets the ratio to the mean MDP. Gaussian and "
@@ -202,10 +206,10 @@ def _learning_section(results: Mapping[str, RunResult], optimum: float) -> Secti
     picture = Picture(
         address=embed(curves_figure(results, optimum)),
         narrow=embed(curves_figure(results, optimum, narrow=True)),
-        alternative=f"Learning curves over {printed.steps:,} steps. Last average reward: "
+        alt=f"Learning curves over {printed.steps:,} steps. Last average reward: "
         f"{printed.final_average_reward.mean():.2f} for BBI as printed, "
         f"{optimistic.final_average_reward.mean():.2f} with optimism; the optimum is {optimum:.2f}.",
-        caption=f"Mean of {printed.runs} runs, each smoothed with a half-life of {printed.half_life:,.0f} steps. Band: "
+        title=f"Mean of {printed.runs} runs, each smoothed with a half-life of {printed.half_life:,.0f} steps. Band: "
         "5th to 95th percentile of the runs. Thin dark lines: one standard error.",
         files=["curves.png", "curves.svg", "curves.pdf", "curves.csv"],
     )
@@ -220,7 +224,7 @@ def _learning_section(results: Mapping[str, RunResult], optimum: float) -> Secti
     ]
     table = Table(
         caption="After the last step",
-        head=["agent", "reward per step, last tenth", "long-run reward of the last policy", "runs stuck"],
+        columns=["agent", "reward per step, last tenth", "long-run reward of the last policy", "runs stuck"],
         rows=rows,
         notes=[
             "Mean and standard error over runs. The long-run reward is computed exactly from the chain; the best "
@@ -228,7 +232,7 @@ def _learning_section(results: Mapping[str, RunResult], optimum: float) -> Secti
             f"{STUCK_BELOW:.0%} of it."
         ],
     )
-    return Section("What does an agent gain by it?", paragraphs, [picture], [table])
+    return Section("", "What does an agent gain by it?", paragraphs, [picture, table])
 
 
 def _with_error(values: np.ndarray) -> str:

@@ -1,4 +1,5 @@
-"""What a report says, apart from how it looks: plain data that `bellief.report.interactive` turns into one page.
+"""What a report says, apart from how it looks: plain data that `bellief.report.interactive` turns into one page with
+charts to explore, and `bellief.report.build` into a plain one without a script.
 
 Everything is given as text, numbers and bytes; nothing here knows where they came from. Text is text: whatever it
 holds is shown as it is, never as markup.
@@ -14,6 +15,7 @@ holds is shown as it is, never as markup.
 'NChain'
 """
 
+import base64
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -55,19 +57,33 @@ class Chart(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table; cells are shown as `str` gives them, and those that begin like a number are set to the right."""
+    """A table; cells are shown as `str` gives them, and those that begin like a number are set to the right. `notes`
+    stand below; plain pages also link `files`.
+    """
 
     caption: str
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]
+    notes: Sequence[str] = ()
+    files: Sequence[str] = ()
 
 
 class Picture(NamedTuple):
-    """A picture with the words that stand for it."""
+    """A picture with the words that stand for it: the bytes of a PNG, or an address that holds the picture itself.
+
+    `narrow` is the address of the same picture drawn for a phone, `files` are linked; plain pages show them.
+    """
 
     title: str
     alt: str
-    png: bytes
+    png: bytes = b""
+    address: str = ""
+    narrow: str = ""
+    files: Sequence[str] = ()
+
+    def source(self) -> str:
+        """The address."""
+        return self.address or "data:image/png;base64," + base64.b64encode(self.png).decode()
 
 
 class Verdict(NamedTuple):
@@ -92,10 +108,12 @@ class Section(NamedTuple):
 
 
 class Document(NamedTuple):
-    """A whole report."""
+    """A whole report. Plain pages show `commands`, (words, something to type), and a `footer` of their own."""
 
     title: str
     summary: Sequence[str]
     verdicts: Sequence[Verdict]
     sections: Sequence[Section]
     facts: Sequence[tuple[str, str]] = ()
+    commands: Sequence[tuple[str, str]] = ()
+    footer: str = ""

@@ -132,15 +132,14 @@ def _block(block: Chart | Table | Picture, name: str, looks: dict[str, tuple[int
         return _chart(block, name, looks)
     if isinstance(block, Table):
         return {"kind": "Table", **_table(block)}
-    address = "data:image/png;base64," + base64.b64encode(block.png).decode()
-    return {"kind": "Picture", "title": block.title, "alt": block.alt, "address": address}
+    return {"kind": "Picture", "title": block.title, "alt": block.alt, "address": block.source()}
 
 
 def _table(table: Table) -> dict[str, Any]:
     rows = [["" if cell is None else str(cell) for cell in row] for row in table.rows]
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(table.columns)
     numeric = [any(column) and all(re.match(r"[-+−±]?\.?\d|$|–$|nan$", cell) for cell in column) for column in columns]
-    return {"caption": table.caption, "columns": table.columns, "rows": rows, "numeric": numeric}
+    return {**table._asdict(), "rows": rows, "numeric": numeric}
 
 
 def _chart(chart: Chart, name: str, looks: dict[str, tuple[int, int]]) -> dict[str, Any]:

@@ -14,14 +14,15 @@ from bellief.evaluation.posterior import ValuePosterior
 from bellief.files import write_whole
 from bellief.plots.decisions import plot_collection, plot_forecasts, plot_policies
 from bellief.plots.posterior import plot_posterior
-from bellief.report.build import Page, Picture, Section, Table, embed, render
+from bellief.report.build import embed, render
+from bellief.report.document import Document, Picture, Section, Table
 
 MOST_ROWS = 100
 
 
 def write_report(result: Any, path: Path, command: str, version: str) -> Path:
     """Write the page of any of the four results."""
-    builders: dict[type, Callable[..., Page]] = {
+    builders: dict[type, Callable[..., Document]] = {
         ValuePosterior: posterior_page,
         PolicyComparison: comparison_page,
         Improvement: improvement_page,
@@ -45,7 +46,7 @@ def percent(share: float) -> str:
     return "under 0.1%" if share < 0.0005 else "over 99.9%" if share > 0.9995 else f"{share:.1%}"
 
 
-def posterior_page(posterior: ValuePosterior, footer: str = "") -> Page:
+def posterior_page(posterior: ValuePosterior, footer: str = "") -> Document:
     """What one policy is worth."""
     start = posterior.start_summary()
     lead = (
@@ -53,14 +54,16 @@ def posterior_page(posterior: ValuePosterior, footer: str = "") -> Page:
         f"between {number(start['low'])} and {number(start['high'])}, given {posterior.transitions:,} transitions and "
         f"discount {posterior.discount:g}."
     )
-    return Page("What the policy is worth", lead, [_posterior_section(posterior), _caveats(posterior)], footer=footer)
+    return Document(
+        "What the policy is worth", [lead], [], [_posterior_section(posterior), _caveats(posterior)], footer=footer
+    )
 
 
 def _posterior_section(posterior: ValuePosterior, title: str = "Value by state") -> Section:
     rows = posterior.to_dict()["per_state"]
     table = Table(
         caption="Value of each state",
-        head=["state", "mean", "sd", f"{posterior.level:.0%} from", "to"],
+        columns=["state", "mean", "sd", f"{posterior.level:.0%} from", "to"],
         rows=[[str(row["state"]), *(number(row[name]) for name in ("mean", "sd", "low", "high"))] for row in rows][
             :MOST_ROWS
         ],
@@ -69,18 +72,18 @@ def _posterior_section(posterior: ValuePosterior, title: str = "Value by state")
     start = posterior.start_summary()
     picture = Picture(
         address=_drawn(plot_posterior(posterior)),
-        alternative=f"Posterior density of the value; start value {number(start['mean'])}, from {number(start['low'])} "
+        alt=f"Posterior density of the value; start value {number(start['mean'])}, from {number(start['low'])} "
         f"to {number(start['high'])}.",
-        caption=f"Posterior density, each scaled to the same height; shaded: the {posterior.level:.0%} interval.",
+        title=f"Posterior density, each scaled to the same height; shaded: the {posterior.level:.0%} interval.",
     )
-    return Section(title, [], [picture], [table])
+    return Section("", title, [], [picture, table])
 
 
 def _caveats(posterior: ValuePosterior) -> Section:
-    return Section("How far to trust this", posterior.explain() or ["Nothing stands out."])
+    return Section("", "How far to trust this", posterior.explain() or ["Nothing stands out."], [])
 
 
-def comparison_page(comparison: PolicyComparison, footer: str = "") -> Page:
+def comparison_page(comparison: PolicyComparison, footer: str = "") -> Document:
     """Which policy is the best."""
     document = comparison.to_dict()
     chance = comparison.prob_best[comparison.names.index(comparison.best)]
@@ -90,20 +93,21 @@ def comparison_page(comparison: PolicyComparison, footer: str = "") -> Page:
         f"{comparison.discount:g}."
     )
     sections = [_policies_section(comparison, document), _pairwise(comparison)]
+    title = "How much more data would settle it?"
     if comparison.forecasts:
         picture = Picture(
             address=_drawn(plot_forecasts(comparison)),
-            alternative="Chance of choosing the best policy against the number of further transitions.",
-            caption="By simulation: worlds are drawn from the posterior, produce further data as the log was made, and "
+            alt="Chance of choosing the best policy against the number of further transitions.",
+            title="By simulation: worlds are drawn from the posterior, produce further data as the log was made, and "
             "the choice is made anew. Bars: one standard error over worlds.",
         )
-        sections.append(Section("How much more data would settle it?", list(comparison.notes), [picture]))
+        sections.append(Section("", title, list(comparison.notes), [picture]))
     elif comparison.notes:
-        sections.append(Section("How much more data would settle it?", list(comparison.notes)))
+        sections.append(Section("", title, list(comparison.notes), []))
     warnings = [f"{name}: {said}" for name, all_said in comparison.warnings.items() for said in all_said]
     if warnings:
-        sections.append(Section("How far to trust this", warnings))
-    return Page("Policies compared", lead, sections, footer=footer)
+        sections.append(Section("", "How far to trust this", warnings, []))
+    return Document("Policies compared", [lead], [], sections, footer=footer)
 
 
 def _policies_section(comparison: PolicyComparison, document: dict[str, Any]) -> Section:
@@ -118,16 +122,16 @@ def _policies_section(comparison: PolicyComparison, document: dict[str, Any]) ->
     ]
     table = Table(
         caption="Value from the start",
-        head=["policy", "mean", f"{comparison.level:.0%} from", "to", "is best", "expected regret"],
+        columns=["policy", "mean", f"{comparison.level:.0%} from", "to", "is best", "expected regret"],
         rows=rows,
         notes=["Expected regret: what choosing the policy costs on average, against whichever is really the best."],
     )
     picture = Picture(
         address=_drawn(plot_policies(comparison)),
-        alternative=f"Densities of the policies' values; {comparison.best} has the highest mean.",
-        caption="All policies are valued in the same sampled worlds, so that what they share cancels in comparisons.",
+        alt=f"Densities of the policies' values; {comparison.best} has the highest mean.",
+        title="All policies are valued in the same sampled worlds, so that what they share cancels in comparisons.",
     )
-    return Section("What each is worth", [], [picture], [table])
+    return Section("", "What each is worth", [], [picture, table])
 
 
 def _pairwise(comparison: PolicyComparison) -> Section:
@@ -136,10 +140,10 @@ def _pairwise(comparison: PolicyComparison) -> Section:
         for first, (name, shares) in enumerate(zip(comparison.names, comparison.prob_better, strict=True))
     ]
     table = Table("Probability that the row's policy is worth more than the column's", ["", *comparison.names], rows)
-    return Section("Pair by pair", [], [], [table])
+    return Section("", "Pair by pair", [], [table])
 
 
-def improvement_page(improvement: Improvement, footer: str = "") -> Page:
+def improvement_page(improvement: Improvement, footer: str = "") -> Document:
     """What the posterior recommends."""
     goals = {
         "mean": "the expected value",
@@ -158,7 +162,7 @@ def improvement_page(improvement: Improvement, footer: str = "") -> Page:
     ]  # fmt: skip
     table = Table(
         caption="The policy",
-        head=["state", "action", "most usual in the log", "times tried", "times in state", "value"],
+        columns=["state", "action", "most usual in the log", "times tried", "times in state", "value"],
         rows=rows,
         notes=[
             *_cut(len(frame), "states"),
@@ -169,14 +173,14 @@ def improvement_page(improvement: Improvement, footer: str = "") -> Page:
     comparison = improvement.comparison
     picture = Picture(
         address=_drawn(plot_policies(comparison)),
-        alternative="Densities of the value of the improved policy and of what the log did.",
-        caption="Both valued in the same sampled worlds.",
+        alt="Densities of the value of the improved policy and of what the log did.",
+        title="Both valued in the same sampled worlds.",
     )
-    sections = [Section("What to do", [], [picture], [table]), _caveats(improvement.posterior)]
-    return Page("A better policy", lead, sections, footer=footer)
+    sections = [Section("", "What to do", [], [picture, table]), _caveats(improvement.posterior)]
+    return Document("A better policy", [lead], [], sections, footer=footer)
 
 
-def collection_page(plan: CollectionPlan, footer: str = "") -> Page:
+def collection_page(plan: CollectionPlan, footer: str = "") -> Document:
     """What to observe next."""
     pairs: Sequence[dict[str, Any]] = plan.to_dict(MOST_ROWS)["pairs"]
     first = pairs[0]
@@ -197,16 +201,18 @@ def collection_page(plan: CollectionPlan, footer: str = "") -> Page:
     ]
     table = Table(
         caption=f"Expected effect of {plan.visits:,} more visits",
-        head=["state", "action", "seen", "visits by the policy", "variance removed", "share"],
+        columns=["state", "action", "seen", "visits by the policy", "variance removed", "share"],
         rows=rows,
         notes=["Visits by the policy: expected and discounted. Shares are to first order and may exceed what is left."],
     )
     picture = Picture(
         address=_drawn(plot_collection(plan)),
-        alternative="The most telling state-action pairs as bars.",
-        caption="Pairs that the policy never uses are left out.",
+        alt="The most telling state-action pairs as bars.",
+        title="Pairs that the policy never uses are left out.",
     )
-    return Page("What to collect next", lead, [Section("The ranking", [], [picture], [table])], footer=footer)
+    return Document(
+        "What to collect next", [lead], [], [Section("", "The ranking", [], [picture, table])], footer=footer
+    )
 
 
 def _cut(count: int, what: str) -> list[str]:

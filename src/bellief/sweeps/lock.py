@@ -28,27 +28,22 @@ _WITHOUT_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK}
 def hold(folder: Path, shard: Shard | None = None) -> Iterator[bool]:
     """Hold the lock of a folder while the block runs. Yields whether an earlier holder was killed.
 
-    The lock itself is a hidden file; `lock.json` beside it says who holds it, and is a stale lock once he is gone.
+    The lock itself is a hidden file; `lock.json` beside it says who holds it, and is stale once that process is gone.
     """
     name = "lock" if shard is None else f"lock-{shard[0]}-of-{shard[1]}"
     with contextlib.ExitStack() as held:
         # Two that start at the same moment must not both find the folder free.
-        try:
-            release = acquire(folder / ".starting.lock", PATIENCE)
-        except TimeoutError as error:
-            raise UserError(f"Another process is about to write into {folder}, and waits; stop it first.") from error
-        with contextlib.closing(_Release(release)):
+        with contextlib.ExitStack() as starting:
+            try:
+                starting.callback(acquire(folder / ".starting.lock", PATIENCE))
+            except TimeoutError as error:
+                raise UserError(f"Another process is about to write into {folder}; stop it first.") from error
             stale = _clear_stale(folder, shard)
             held.callback(acquire(folder / f".{name}.lock", 0.0))
             description = {"pid": os.getpid(), "host": socket.gethostname(), "shard": shard}
             write_whole(folder / f"{name}.json", json.dumps(description).encode())
         held.callback((folder / f"{name}.json").unlink, missing_ok=True)
         yield stale
-
-
-class _Release:
-    def __init__(self, release: Callable[[], None]):
-        self.close = release
 
 
 def _clear_stale(folder: Path, shard: Shard | None) -> bool:

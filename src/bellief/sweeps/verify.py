@@ -91,7 +91,7 @@ def _check_cells(results: SweepResults) -> dict[str, str]:
     for cell in results.ledger.cells:
         if results.ledger.status(cell) == "finished":
             try:
-                record = results.store.check(cell) or {"files": {}, "content": ""}
+                record = results.store.record(cell) or {"files": {}, "content": ""}
                 content = {name: results.store.read(cell, name) for name in record["files"]}
                 if tables.content_hash(content) != record["content"]:
                     damaged[cell] = f"its numbers are not those of its record: delete cells/{cell}.json"

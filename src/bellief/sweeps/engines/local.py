@@ -37,8 +37,8 @@ class Worker:
         self.programs = 0
         self.pid: int | None = None
         self.backend: str | None = None
-        self.progress, self._theirs = context.Pipe(duplex=False)
-        self.pool = ProcessPoolExecutor(1, context, initializer=worker.start, initargs=(self._theirs, debug))
+        self.progress, self._sender = context.Pipe(duplex=False)
+        self.pool = ProcessPoolExecutor(1, context, initializer=worker.start, initargs=(self._sender, debug))
         with _starting():
             self.future: Future[Event] = self.pool.submit(worker.describe)
 
@@ -69,7 +69,7 @@ class Worker:
             self.signal(signal.SIGKILL)
         self.pool.shutdown(wait=True, cancel_futures=True)
         self.progress.close()
-        self._theirs.close()
+        self._sender.close()
 
 
 @contextlib.contextmanager
