@@ -26,6 +26,7 @@ import numpy as np
 
 LEVEL = 0.9
 DEATH, SURVIVAL = 713, 714
+PROTOTYPE, LEAST_VISITS = "prototype", 5
 BOOTSTRAP, BOOTSTRAP_ZERO = "bootstrap-model", "bootstrap-zero"
 POLICIES = ("clinicians", "half", "optimal", "uniform", "behaviour")
 COLUMNS = (
@@ -171,6 +172,8 @@ def evaluate(hospital: Hospital, log: Log, task: "Task") -> dict[str, Any]:
     chosen = hospital.policy(task.policy)
     if task.method in (BOOTSTRAP, BOOTSTRAP_ZERO):
         return _interval(bootstrap_values(hospital, log, chosen, task.draws, task.log, task.method == BOOTSTRAP))
+    if task.method == PROTOTYPE:
+        return prototype(hospital, log, chosen, task)
     import bellief
 
     data = bellief.Transitions.from_arrays(
@@ -183,6 +186,27 @@ def evaluate(hospital: Hospital, log: Log, task: "Task") -> dict[str, Any]:
         data, policy, 1.0, method=task.method, draws=task.draws, seed=task.log, level=LEVEL, **task.options
     )
     return _interval(_start_draws(found)) | {"extra": json.dumps(_told(found))}
+
+
+def prototype(hospital: Hospital, log: Log, policy: np.ndarray, task: "Task") -> dict[str, Any]:
+    """The model of `benchmarks/prototypes/honest.py`, with its bounds and the share that is supported."""
+    sys.path.insert(0, str(Path(__file__).parent / "prototypes"))
+    import honest
+
+    states, actions = policy.shape
+    first = np.flatnonzero(np.diff(log.patient, prepend=-1))
+    key, times = np.unique((log.state * actions + log.action) * (SURVIVAL + 1) + log.next_state, return_counts=True)
+    pair, following = np.divmod(key, SURVIVAL + 1)
+    tally = honest.Tally(
+        states, actions, pair // actions, pair % actions, following, following >= DEATH,
+        (following == SURVIVAL).astype(float), times, np.bincount(log.state[first], minlength=states),
+    )  # fmt: skip
+    model = honest.prepare(tally)
+    plan = honest.depart(model, policy, 1.0)
+    draws, _ = honest.sample(model, plan, task.draws, task.log)
+    extra = {"supported": honest.supported(model, plan, LEAST_VISITS)}
+    extra["bounds"] = honest.bounds(model, plan, LEAST_VISITS, 0.0, 1.0, 20, task.log)
+    return _interval(draws) | {"extra": json.dumps(extra)}
 
 
 def _start_draws(posterior: Any) -> np.ndarray:
@@ -318,7 +342,7 @@ def main() -> None:
     parser.add_argument("--patients", default="300,2000,18000")
     parser.add_argument("--policies", default="clinicians,half,optimal", help=f"some of {','.join(POLICIES)}")
     parser.add_argument("--method", default=f"joint,{BOOTSTRAP}",
-                        help=f"of bellief.evaluate, {BOOTSTRAP} or {BOOTSTRAP_ZERO}")  # fmt: skip
+                        help=f"of bellief.evaluate, {BOOTSTRAP}, {BOOTSTRAP_ZERO} or {PROTOTYPE}")  # fmt: skip
     parser.add_argument("--first", type=int, default=0, help="number of the first log")
     parser.add_argument("--logs", type=int, default=100)
     parser.add_argument("--draws", type=int, default=99)

@@ -228,7 +228,9 @@ def features(model: Model, base: Spread, values, lengths, discount) -> tuple[np.
     following = np.append(values, 0), np.append(lengths, 0)
     step = np.minimum(np.arange(model.outcomes), model.states)
     outcome = model.place_outcome[base.place]
-    mine = np.stack([base.reward + discount * following[0][step][outcome], 1 + discount * following[1][step][outcome]], 1)
+    mine = np.stack(
+        [base.reward + discount * following[0][step][outcome], 1 + discount * following[1][step][outcome]], 1
+    )
     log = [base.rest_reward + discount * model.log_base @ following[0][step],
            np.full(len(base.pair), 1 + discount * model.log_base @ following[1][step])]  # fmt: skip
     return mine, np.stack(log, 1)
@@ -321,7 +323,9 @@ def mean_chain(model: Model, base: Spread, strength, tilt, policy, discount, val
     return matrix[:, :states], reward, centre
 
 
-def depart(model: Model, policy: np.ndarray, discount: float, tilting: bool = True, relevant: bool = False) -> Departure:
+def depart(
+    model: Model, policy: np.ndarray, discount: float, tilting: bool = True, relevant: bool = False
+) -> Departure:
     """Fit the tilt for a policy: mean values without it, the tilt, mean values with it, and so on."""
     states = model.states
     taken = np.flatnonzero(policy.ravel() > 0)
@@ -356,8 +360,8 @@ class Draw(NamedTuple):
     start: np.ndarray
 
 
-def sample_chain(rng: np.random.Generator, model: Model, plan: Departure, cells, main_pair, shift) -> Draw:
-    """One MDP, reduced to what the policy does in it."""
+def sample_chain(rng: np.random.Generator, model: Model, plan: Departure, cells, main_pair, shift, kept=1.0) -> Draw:
+    """One MDP, reduced to what the policy does in it; rows are multiplied by `kept` (0 leaves a pair out)."""
     states, pairs = model.states, plan.pairs
     state, rows = pairs // model.actions, len(pairs)
     weight = model.row_weight
@@ -403,6 +407,7 @@ def sample_chain(rng: np.random.Generator, model: Model, plan: Departure, cells,
     cell, row = cells
     seen = rng.gamma(model.cell_count[cell])
     factor = plan.policy.ravel()[pairs] / np.maximum(np.bincount(row, seen, rows) + unseen.sum(1), 1e-300)
+    factor = factor * kept
     seen, unseen = seen * factor[row], unseen * factor[:, None]
     noise = np.sqrt(model.rewards.noise[cell] / model.cell_count[cell]) * rng.standard_normal(len(cell))
     total = np.bincount(state[row], seen * (model.cell_reward[cell] + noise), states)
@@ -434,19 +439,55 @@ def solve(draw: Draw, plan: Departure) -> np.ndarray:
     return np.linalg.solve((1 + 1e-12) * np.eye(len(target)) - plan.discount * draw.chain.toarray(), target)
 
 
-def sample(model: Model, plan: Departure, draws: int, seed) -> tuple[np.ndarray, np.ndarray]:
-    """Start values and start lengths in `draws` sampled MDPs."""
-    rng = np.random.default_rng(seed)
+def arrange(model: Model, plan: Departure) -> tuple:
+    """What every draw needs and none changes: seen cells of the policy's pairs, each state's main pair and tilt."""
     where = np.full(model.states * model.actions, -1)
     where[plan.pairs] = np.arange(len(plan.pairs))
     cell = np.flatnonzero(where[model.cell_pair] >= 0)
-    cells = cell, where[model.cell_pair[cell]]
     main_pair = np.arange(model.states) * model.actions + plan.policy.argmax(1)
-    state = plan.pairs // model.actions
     chance = plan.policy.ravel()[plan.pairs]
-    shift = np.bincount(state, chance * plan.departs, model.states)
+    shift = np.bincount(plan.pairs // model.actions, chance * plan.departs, model.states)
+    return (cell, where[model.cell_pair[cell]]), main_pair, shift
+
+
+def sample(model: Model, plan: Departure, draws: int, seed) -> tuple[np.ndarray, np.ndarray]:
+    """Start values and start lengths in `draws` sampled MDPs."""
+    rng = np.random.default_rng(seed)
+    arranged = arrange(model, plan)
     found = np.empty((draws, 2))
     for number in range(draws):
-        draw = sample_chain(rng, model, plan, cells, main_pair, shift)
+        draw = sample_chain(rng, model, plan, *arranged)
         found[number] = draw.start @ solve(draw, plan)
     return found[:, 0], found[:, 1]
+
+
+def supported(model: Model, plan: Departure, least_visits: int) -> float:
+    """Share of the policy's discounted time that it spends in pairs seen at least that often, in the mean model."""
+    time = (model.starts / model.starts.sum()) @ plan.inverse
+    chance = plan.policy.ravel()[plan.pairs]
+    share = time[plan.pairs // model.actions] * chance
+    return float(share[model.pair_count[plan.pairs] >= least_visits].sum() / share.sum())
+
+
+def bounds(
+    model: Model, plan: Departure, least_visits: int, low: float, high: float, draws: int, seed, level: float = 0.9
+) -> tuple[float, float]:
+    """Value if every pair seen fewer than `least_visits` times were worth `low` or `high` from then on.
+
+    `low` and `high` are the least and largest possible returns. Rows of the other pairs are drawn, and the outer
+    quantiles of both ends are the bounds: sampling error of what was seen often is part of them, the prior of what was
+    not seen is not.
+    """
+    rng = np.random.default_rng(seed)
+    arranged = arrange(model, plan)
+    kept = (model.pair_count[plan.pairs] >= least_visits).astype(float)
+    chance = plan.policy.ravel()[plan.pairs] * (1 - kept)
+    absorbed = np.bincount(plan.pairs // model.actions, chance, model.states)
+    found = np.empty((draws, 2))
+    for number in range(draws):
+        draw = sample_chain(rng, model, plan, *arranged, kept)
+        system = np.eye(model.states) - plan.discount * draw.chain.toarray()
+        right = draw.reward[:, None] + absorbed[:, None] * np.array([low, high])
+        found[number] = draw.start @ np.linalg.solve(system, right)
+    tail = (1 - level) / 2
+    return float(np.quantile(found[:, 0], tail)), float(np.quantile(found[:, 1], 1 - tail))
