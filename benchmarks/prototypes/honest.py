@@ -243,13 +243,30 @@ def tilted(base: Spread, feature, rest_feature, strength: np.ndarray, tilt: np.n
     plain = np.stack([np.bincount(base.owner, base.count * column, size) for column in feature.T], 1)
     centre = (plain + base.rest[:, None] * rest_feature) / total[:, None]
     exponent = strength[base.owner] * ((feature - centre[base.owner]) @ tilt)
-    rest_exponent = strength * ((rest_feature - centre) @ tilt)
     weight = base.count * np.exp(np.clip(exponent, -30, 30))
-    rest = base.rest * np.exp(np.clip(rest_exponent, -30, 30))
+    # What only the log's base holds is not tilted: one rare outcome with a large reward would take the whole row.
+    rest = base.rest
     total = np.maximum(np.bincount(base.owner, weight, size) + rest, 1e-300)
     weight, rest = weight / total[base.owner], rest / total
     mean = np.stack([np.bincount(base.owner, weight * column, size) for column in feature.T], 1)
     return weight, rest, mean + rest[:, None] * rest_feature, centre
+
+
+def whitening(covariance: np.ndarray, largest: np.ndarray) -> np.ndarray:
+    """Directions [2, k] of f with variance one and no correlation, lengths first.
+
+    Values come second, less what lengths explain of them, so that a constant added to rewards changes no direction.
+    """
+    found = []
+    if covariance[1, 1] > 1e-10 * largest[1]:
+        found.append(np.array([0.0, 1.0]) / np.sqrt(covariance[1, 1]))
+        slope = covariance[0, 1] / covariance[1, 1]
+    else:
+        slope = 0.0
+    left = covariance[0, 0] - slope * covariance[0, 1]
+    if left > 1e-8 * max(covariance[0, 0], 1e-2 * largest[0]):
+        found.append(np.array([1.0, -slope]) / np.sqrt(left))
+    return np.stack(found, 1) if found else np.zeros((2, 0))
 
 
 def fit_tilt(model: Model, base: Spread, strength, relevance, values, lengths, discount):
@@ -279,14 +296,10 @@ def fit_tilt(model: Model, base: Spread, strength, relevance, values, lengths, d
 
     entry, rest, mean, _ = tilted(base, feature, rest_feature, strength, np.zeros(2))
     average = np.einsum("p,pij->ij", count, covariance(entry, rest, mean)) / count.sum()
-    scale = np.sqrt(np.maximum(np.diag(average), 1e-300))
-    alive = np.diag(average) > 1e-10 * np.maximum((feature**2).max(0), 1e-300)
-    values_, vectors = np.linalg.eigh(np.where(np.outer(alive, alive), average / np.outer(scale, scale), 0))
-    good = values_ > 1e-6
-    if not good.any():
+    basis = whitening(average, (feature**2).max(0))
+    if basis.shape[1] == 0:
         return np.zeros(2), np.zeros((2, 0))
-    basis = vectors[:, good] / np.sqrt(values_[good]) / scale[:, None]
-    point = np.zeros(good.sum())
+    point = np.zeros(basis.shape[1])
     for _ in range(12):
         entry, rest, mean, _ = tilted(base, feature, rest_feature, strength, basis @ point)
         parts = covariance(entry, rest, mean)
@@ -384,7 +397,8 @@ def sample_chain(rng: np.random.Generator, model: Model, plan: Departure, cells,
     if np.any(tilt):
         level = exponent(predict_rewards(model, main_pair[owner], outcome), outcome)
         middle = np.bincount(owner, mass * level, states) / np.bincount(owner, mass, states)
-        mass = mass * np.exp(np.clip(shift[owner] * (level - middle[owner]), -30, 30)) + 1e-300
+        local = order < len(model.place_outcome)
+        mass = mass * np.exp(np.where(local, np.clip(shift[owner] * (level - middle[owner]), -30, 30), 0)) + 1e-300
     cumulative = np.cumsum(mass)
     high = cumulative[np.searchsorted(owner, np.arange(states), side="right") - 1]
     low = np.concatenate([[0], high[:-1]])
