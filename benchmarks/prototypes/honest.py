@@ -202,10 +202,24 @@ def spread(model: Model, pairs: np.ndarray, leave_out: bool) -> Spread:
     if leave_out:
         count = count - np.where(hit, model.cell_count[where], 0)
     covered = np.bincount(owner, model.log_base[outcome], len(pairs))
-    likely = np.argsort(-model.log_base)[:32]
-    share = model.log_base[likely] / model.log_base[likely].sum()
-    rest_reward = predict_rewards(model, pairs[:, None], likely[None]) @ share
+    rest_reward = log_reward(model, pairs)
     return Spread(pairs, owner, place, count, reward, model.state_weight * (1 - covered), rest_reward)
+
+
+def log_reward(model: Model, pairs: np.ndarray) -> np.ndarray:
+    """Mean reward of outcomes that pairs take from the log's base: by pair where rewards go with pairs."""
+    every = np.arange(model.outcomes)
+    by_outcome = model.log_base * predict_rewards(model, np.full(model.outcomes, -1), every)
+    found = np.zeros(len(pairs))
+    for stratum in (0, 1):
+        inside = (every >= model.states) == stratum
+        found += by_outcome[inside].sum()
+        if "pair" in model.rewards.chain[stratum]:
+            known, mean = model.rewards.tables[stratum, "pair"]
+            where = np.searchsorted(known, pairs).clip(0, len(known) - 1)
+            own = model.log_base[inside].sum() * mean[where] - by_outcome[inside].sum()
+            found += np.where(known[where] == pairs, own, 0)
+    return found
 
 
 class Departure(NamedTuple):
