@@ -13,12 +13,12 @@ import bellief
 from bellief.agents import bbi
 from bellief.agents.schedule import update_steps
 from bellief.errors import UserError
-from bellief.experiments import loop
+from bellief.experiments import compiled_loop, event_loop
 from bellief.experiments.results import check_new_folder, reading_steps, summarise
 
 # By name, because the function `run` hides the module of that name in the package.
 run_module = importlib.import_module("bellief.experiments.run")
-chunks_module = importlib.import_module("bellief.experiments.chunks")
+batches_module = importlib.import_module("bellief.experiments.batches")
 
 # The same in every test, so that one compilation serves all of them.
 STEPS = 60
@@ -146,8 +146,8 @@ def test_progress_ends_at_one():
     assert seen[-1] == 1.0
 
 
-def test_an_error_stops_every_chunk(monkeypatch):
-    """A pool waits for its threads, so the other chunks must notice that one of them gave up."""
+def test_an_error_stops_every_batch(monkeypatch):
+    """A pool waits for its threads, so the other batches must notice that one of them failed."""
     ticks, number = [], itertools.count()
 
     def events(*arguments):
@@ -158,10 +158,10 @@ def test_an_error_stops_every_chunk(monkeypatch):
                 raise KeyboardInterrupt
             time.sleep(0.001)
             ticks.append(step)
-            yield loop.Plan(step, bbi.Info(*(np.zeros(10) for _ in bbi.Info._fields)))
+            yield event_loop.Plan(step, bbi.Info(*(np.zeros(10) for _ in bbi.Info._fields)))
 
-    monkeypatch.setattr(loop, "run_chunk", events)
-    monkeypatch.setattr(chunks_module, "workers", lambda chunks, places: 2)
+    monkeypatch.setattr(compiled_loop, "run_batch", events)
+    monkeypatch.setattr(batches_module, "workers", lambda batches, places: 2)
     with pytest.raises(KeyboardInterrupt):
         learn(runs=20)
     assert len(ticks) < 5_000

@@ -42,7 +42,6 @@ from jaxtyping import Array, Float, Int, Key
 from bellief.agents import rules, student
 from bellief.beliefs import normal_gamma, tabular
 from bellief.beliefs.gamma import sample_log_gamma
-from bellief.draws import fold_in, split
 from bellief.errors import UserError
 from bellief.mdp import bellman
 from bellief.mdp.tabular import TabularMDP
@@ -134,7 +133,7 @@ def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> t
 
 def act(key: Key[Array, ""], config: Config, state: State, observation: Int[Array, ""]) -> Int[Array, ""]:
     """The best action by a fresh tree; ties are broken at random."""
-    tree_key, tie_key = split(key)
+    tree_key, tie_key = jax.random.split(key)
     return rules.argmax(tie_key, action_values(tree_key, config, state, observation))
 
 
@@ -196,7 +195,7 @@ def draw_luck(key: Key[Array, ""], config: Config, actions: int, dtype: jnp.dtyp
     luck = []
     tree: tuple[int, ...] = ()
     for level in range(config.depth):
-        outcome_key, reward_key, action_key = split(fold_in(key, level), 3)
+        outcome_key, reward_key, action_key = jax.random.split(jax.random.fold_in(key, level), 3)
         thompson = config.growth == "thompson" and level > 0
         shape = (*tree, 1 if thompson else actions, config.next_states)
         # Rewards of the last level change only beliefs that are never looked at.
@@ -290,7 +289,7 @@ def _thompson_action(
     key: Key[Array, ""], config: Config, root: Root, path: tuple[Step, ...], state: Int[Array, ""]
 ) -> Int[Array, ""]:
     """The best action of one draw from the node's belief, one step ahead of the leaf values."""
-    row_key, reward_key = split(key)
+    row_key, reward_key = jax.random.split(key)
     actions = jnp.arange(root.concentration.shape[1])
     weights, beliefs = jax.vmap(lambda action: _node_belief(root, path, state, action))(actions)
     rows = jax.nn.softmax(sample_log_gamma(row_key, weights), axis=-1)

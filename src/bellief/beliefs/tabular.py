@@ -45,7 +45,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from bellief.beliefs import dirichlet, normal_gamma
-from bellief.draws import split
 from bellief.errors import UserError
 from bellief.mdp.tabular import TabularMDP
 from bellief.types import Spaces, Transition
@@ -174,7 +173,7 @@ def sample(
     `support` is passed on to `dirichlet.sample`.
     """
     dtype = belief.rewards.mean.dtype
-    row_key, reward_key = split(key)
+    row_key, reward_key = jax.random.split(key)
     concentration = prior.concentration(belief.counts.shape[-1])
     rows = dirichlet.sample(row_key, concentration, belief.counts, dtype, support)
     parameters = normal_gamma.posterior(prior.reward(dtype), belief.rewards)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from bellief.cli import failures, jax_setup
 from bellief.cli.failures import INTERRUPTED, describe
+from bellief.fast.compiler_options import set_process_options
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if not debug:
                 warnings.simplefilter("ignore")
             given, device = jax_setup.take_device(given)
+            set_process_options()
             jax_setup.use_device(device)
             if arguments is None:
                 jax_setup.keep_compiled_programs()

@@ -25,8 +25,9 @@ from jaxtyping import Array, Float, Key
 
 from bellief.errors import UserError
 from bellief.induction import method1
-from bellief.mdp import bellman
+from bellief.mdp import bellman, utilities
 from bellief.mdp.tabular import TabularMDP
+from bellief.replaceable import replaceable
 from bellief.values import joint
 
 FINALS = ("zero", "own", "pooled")
@@ -48,6 +49,7 @@ def final_values(mdps: TabularMDP, policy: Float[Array, "S A"], final: str) -> F
     return jax.vmap(bellman.evaluate_exact, in_axes=(0, None))(mdps, policy)
 
 
+@replaceable
 def by_method1(
     key: Key[Array, ""],
     settings: method1.Settings,
@@ -64,17 +66,16 @@ def by_method1(
     The paper writes the loop as i = H-1, ..., 1; we take `horizon` backups, so that H steps of reward are counted.
     """
     chain = jax.vmap(bellman.under_policy, in_axes=(0, None))(mdps, policy)
-    sigma = jnp.asarray(settings.sigma_fraction * value_span, mdps.reward.dtype)
+    discount, sigma = mdps.discount.reshape(-1)[0], jnp.asarray(settings.sigma_fraction * value_span, mdps.reward.dtype)
 
-    def step(progress, given):
-        (draw_key, push_key), luck = given
-        values, weight, progress, diagnostics = method1.draw(draw_key, settings, progress, luck)
-        return method1.push(push_key, settings, progress, mdps, policy, chain, values, weight), diagnostics
+    def step(progress, step_key):
+        draw_key, utility_key = jax.random.split(step_key)
+        values, weight, progress, diagnostics = method1.draw(draw_key, settings, progress)
+        samples = jax.vmap(utilities.expected, in_axes=(0, 0, None, None))(*chain, discount, values)
+        return method1.refit(utility_key, settings, progress, mdps, policy, samples, weight), diagnostics
 
     first = method1.start(settings, final_values(mdps, policy, final), sigma)
-    keys = jax.vmap(jax.random.split)(jax.random.split(key, horizon))
-    luck = method1.luck(keys[:, 0], settings, first)
-    progress, diagnostics = jax.lax.scan(step, first, (keys, luck))
+    progress, diagnostics = jax.lax.scan(step, first, jax.random.split(key, horizon))
     return Evaluation(progress, diagnostics)
 
 

@@ -22,15 +22,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from bellief.mdp.tabular import TabularMDP
-from bellief.products import product
+from bellief.replaceable import replaceable
 
 
+@replaceable
 def expected(
     transition: Float[Array, "S S"], reward: Float[Array, "S"], discount: Float[Array, ""], later: Float[Array, "L S"]
 ) -> Float[Array, "L S"]:
     """u(s) = r(s) + discount * sum_s' P(s' | s) later(s'), for each of the L samples."""
-    # With the large factor first, a processor need not transpose it.
-    return reward + product(transition, (discount * later).T).T
+    # With the large factor first, a CPU need not transpose it.
+    return reward + (transition @ (discount * later).T).T
 
 
 def sampled(

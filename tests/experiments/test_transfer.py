@@ -2,11 +2,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bellief.experiments import parcels
+from bellief.experiments import transfer
 
 
-def test_a_parcel_arrives_as_it_was_sent(monkeypatch):
-    monkeypatch.setattr(parcels, "SMALL", 200)
+def test_packed_states_arrive_as_they_were_sent(monkeypatch):
+    monkeypatch.setattr(transfer, "SMALL", 200)
     rng = np.random.default_rng(0)
 
     def group(runs):
@@ -19,17 +19,17 @@ def test_a_parcel_arrives_as_it_was_sent(monkeypatch):
         }
 
     groups = (group(2), group(2))
-    parcel = parcels.pack(groups)
-    assert parcel.common.shape == (4, 2 * 3 + 2 + 1)
-    assert len(parcel.apart) == 2
-    arrived = jax.jit(parcels.unpack)(parcel)
+    packed = transfer.pack(groups)
+    assert packed.common.shape == (4, 2 * 3 + 2 + 1)
+    assert len(packed.apart) == 2
+    arrived = jax.jit(transfer.unpack)(packed)
     for name, leaf in arrived.items():
         sent = np.concatenate([one[name] for one in groups])
         assert leaf.dtype == sent.dtype
         np.testing.assert_array_equal(leaf, sent)
 
 
-def test_a_parcel_of_large_arrays_only(monkeypatch):
-    monkeypatch.setattr(parcels, "SMALL", 0)
-    (arrived,) = parcels.unpack(parcels.pack(((jnp.ones((2, 3)),), (jnp.zeros((1, 3)),))))
+def test_packing_large_arrays_only(monkeypatch):
+    monkeypatch.setattr(transfer, "SMALL", 0)
+    (arrived,) = transfer.unpack(transfer.pack(((jnp.ones((2, 3)),), (jnp.zeros((1, 3)),))))
     assert arrived.tolist() == [[1.0] * 3] * 2 + [[0.0] * 3]

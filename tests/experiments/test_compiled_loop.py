@@ -11,8 +11,8 @@ import pytest
 import bellief
 from bellief.envs import make
 from bellief.envs.discrete import read_table
-from bellief.experiments import loop, segments
-from bellief.experiments.tables import step_environment
+from bellief.experiments import compiled_environments, compiled_loop, compiled_steps, event_loop
+from bellief.experiments.compiled_environments import step_environment
 from bellief.mdp.tabular import make_outcomes
 from bellief.types import Spaces, Transition
 
@@ -70,16 +70,16 @@ def outcomes():
 
 def drive(outcomes, *, seed=0, agent="recorder", action=None, plans=(1, 3, 6), readings=(STEPS,), **options):
     """Readings, and the transitions of every lane."""
-    keys = jax.vmap(lambda number: loop.run_keys(seed, "test", agent, number))(np.arange(LANES))
-    tables = loop.make_tables(outcomes, options.pop("time_limit", None))
+    keys = jax.vmap(lambda number: compiled_steps.run_keys(seed, "test", agent, number))(np.arange(LANES))
+    tables = compiled_environments.make_tables(outcomes, options.pop("time_limit", None))
     config = Recorder.Config(action, max(readings))
-    *events, last = loop.run_chunk(
+    *events, last = compiled_loop.run_batch(
         keys, tables, Recorder, config, SPACES, list(plans), list(readings), options.pop("half_life", 20.0)
     )
     assert not options
     log = jax.tree.map(np.asarray, last.agent)
     np.testing.assert_array_equal(log.count, max(readings))
-    return [event for event in events if isinstance(event, loop.Reading)], log.transitions, last
+    return [event for event in events if isinstance(event, event_loop.Reading)], log.transitions, last
 
 
 @pytest.fixture(scope="module")
@@ -116,9 +116,11 @@ def test_episodes_begin_at_the_start_and_go_on_where_they_were(outcomes, driven,
 
 
 def test_first_states(outcomes, check, driver):
-    keys = jax.vmap(lambda number: loop.run_keys(driver, "test", "", number))(np.arange(3000))
-    tables = loop.make_tables(outcomes)
-    first = segments.begin(keys, tables, agent=Recorder, config=Recorder.Config(None, 1), spaces=SPACES)
+    keys = jax.vmap(lambda number: compiled_steps.run_keys(driver, "test", "", number))(np.arange(3000))
+    tables = compiled_environments.make_tables(outcomes)
+    first = compiled_steps.begin(
+        keys, tables, program=compiled_steps.program(Recorder, Recorder.Config(None, 1), SPACES)
+    )
     check.frequencies(np.bincount(first.observation, minlength=3), outcomes.start)
 
 
@@ -167,7 +169,7 @@ def test_lanes_and_seeds_differ(outcomes, driven, driver):
     assert (other.reward != log.reward).any(1).all()
 
 
-def test_all_agents_meet_the_same_luck(outcomes):
+def test_all_agents_meet_the_same_random_numbers(outcomes):
     """Two agents that do the same see the same; what they draw for themselves differs."""
     short = {"readings": (600,)}
     _, first, _ = drive(outcomes, agent="one", action=1, **short)
@@ -186,7 +188,7 @@ def test_two_agents_with_one_policy_earn_the_same():
         environment, outcomes=environment.outcomes._replace(reward=0.1 + environment.outcomes.next_state / 2)
     )
     oracle = bellief.run(flat, "oracle", 500, 3)
-    # All actions alike: whatever an agent chooses, its reward depends on luck alone.
+    # All actions alike: whatever an agent chooses, its reward depends on chance alone.
     same = flat.outcomes._replace(
         probability=flat.outcomes.probability[:, [1, 1]],
         next_state=flat.outcomes.next_state[:, [1, 1]],
@@ -223,7 +225,7 @@ def by_hand(time_limit):
     next_state = np.array([[1, 0], [2, 1], [2, 2]])[..., None]
     terminated = np.broadcast_to(np.array([False, True])[:, None], (3, 2, 1))
     outcomes = make_outcomes(np.ones((3, 2, 1)), next_state, np.ones((3, 2, 1)), [0, 1, 0], terminated)
-    return loop.make_tables(outcomes, time_limit)
+    return compiled_environments.make_tables(outcomes, time_limit)
 
 
 @pytest.mark.parametrize(
@@ -253,7 +255,9 @@ def test_one_step_by_hand(time_limit, state, age, action, expected):
 def test_uniforms_become_outcomes(uniform, outcome):
     outcomes = make_outcomes([[[0.25, 0.0, 0.25, 0.5, 0.0]]], [[[0] * 5]], [[[0.0, 1, 2, 3, 4]]], [1.0])
     zero = jnp.array(0, jnp.int32)
-    transition, _, _ = step_environment(loop.make_tables(outcomes), zero, zero, zero, jnp.array([uniform, 0.5]))
+    transition, _, _ = step_environment(
+        compiled_environments.make_tables(outcomes), zero, zero, zero, jnp.array([uniform, 0.5])
+    )
     assert int(transition.reward) == outcome
 
 
@@ -262,11 +266,13 @@ def test_what_rounding_leaves_goes_to_no_impossible_outcome():
     outcomes = make_outcomes(
         np.tile([0.333333, 0.333333, 0.333333, 0.0], (3, 1, 1)), np.zeros((3, 1, 4), int), 1.0, [0.5, 0.4999999, 0]
     )
-    tables = loop.make_tables(outcomes)
+    tables = compiled_environments.make_tables(outcomes)
     almost = jnp.array([1 - 2**-24] * 2)
     state = jnp.array(0, jnp.int32)
     assert int(jnp.sum(almost[0] >= tables.cumulative[0, 0])) == 2
-    _, observation, _ = step_environment(loop.make_tables(outcomes, time_limit=1), state, state, state, almost)
+    _, observation, _ = step_environment(
+        compiled_environments.make_tables(outcomes, time_limit=1), state, state, state, almost
+    )
     assert int(observation) == 1
 
 
@@ -280,10 +286,10 @@ def test_what_rounding_leaves_goes_to_no_impossible_outcome():
 )
 def test_frozen_lake_from_its_table(action, states, ended):
     lake = read_table("FrozenLake-v1", is_slippery=False, max_episode_steps=5)
-    keys = jax.vmap(lambda number: loop.run_keys(0, "lake", "", number))(np.arange(LANES))
-    *_, last = loop.run_chunk(
+    keys = jax.vmap(lambda number: compiled_steps.run_keys(0, "lake", "", number))(np.arange(LANES))
+    *_, last = compiled_loop.run_batch(
         keys,
-        loop.make_tables(lake.outcomes, lake.time_limit),
+        compiled_environments.make_tables(lake.outcomes, lake.time_limit),
         Recorder,
         Recorder.Config(action, 20),
         lake.spaces(),
@@ -298,7 +304,7 @@ def test_frozen_lake_from_its_table(action, states, ended):
 
 def test_keys_depend_on_every_name():
     names = [(0, "a", "b", 0), (1, "a", "b", 0), (0, "c", "b", 0), (0, "a", "d", 0), (0, "a", "b", 1)]
-    keys = [loop.run_keys(*name) for name in names]
+    keys = [compiled_steps.run_keys(*name) for name in names]
     agents = {jax.random.key_data(key.agent).tobytes() for key in keys}
     assert len(agents) == 5
     environments = [jax.random.key_data(key.environment).tolist() for key in keys]

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-chosen_kernel = pytest.importorskip("bellief.mdp.chosen_kernel")
+backup_kernel = pytest.importorskip("bellief.fast.backup_kernel")
 
 
 @pytest.mark.parametrize("states", [16, 70])
@@ -13,7 +13,7 @@ def test_backups_under_a_policy(states):
     transition = rng.dirichlet(np.ones(states), (2, states, 3))
     reward = rng.normal(size=(2, states, 3))
     actions, values = rng.integers(0, 3, states), rng.normal(size=(5, states))
-    found = chosen_kernel.back_up(
+    found = backup_kernel.back_up(
         jnp.asarray(transition, jnp.float32),
         jnp.asarray(reward, jnp.float32),
         jnp.asarray(actions, jnp.int32),
@@ -27,4 +27,4 @@ def test_backups_under_a_policy(states):
 
 def test_widths_cover_all_and_little_more():
     for size in range(1, 600):
-        assert size <= sum(chosen_kernel._widths(size)) < size + 16
+        assert size <= sum(backup_kernel._widths(size)) < size + 16

@@ -1,7 +1,7 @@
-"""What runs have learned, on its way to where plans are made.
+"""Packs agent states for transfer to the device that plans.
 
-Many small transfers take longer than one large: arrays that are small travel in one piece, whatever they are; large
-ones as they lie.
+Many small transfers take longer than one large one: small arrays travel in one piece, whatever they hold; large ones as
+they are.
 """
 
 import math
@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-# Bytes up to which an array of all runs goes into the common piece.
+# Bytes up to which an array of all runs is packed.
 SMALL = 2**20
 # Its numbers are of this size: single precision, and integers.
 WORD = np.dtype(np.int32)
@@ -24,7 +24,7 @@ class _Leaf(NamedTuple):
 
 
 @jax.tree_util.register_pytree_node_class
-class Parcel:
+class Packed:
     """The arrays of several groups of runs, with the runs along their first axes; `common` has the small ones, as
     words, [runs, n].
     """
@@ -33,7 +33,7 @@ class Parcel:
         self.common, self.apart, self.content, self.structure = common, apart, content, structure
 
     def tree_flatten(self):
-        """What travels, and how to read it."""
+        """The arrays, and how to read them."""
         return (self.common, self.apart), (self.content, self.structure)
 
     @classmethod
@@ -42,8 +42,8 @@ class Parcel:
         return cls(*what, *how)
 
 
-def pack(groups: tuple[Any, ...]) -> Parcel:
-    """In ordinary memory; waits for whoever still computes the groups."""
+def pack(groups: tuple[Any, ...]) -> Packed:
+    """In host memory; waits until the groups are computed."""
     all_pieces = list(zip(*map(jax.tree.leaves, groups), strict=True))
     runs = sum(map(len, all_pieces[0]))
     common, apart, content = [np.zeros((runs, 0), WORD)], [], []
@@ -54,17 +54,17 @@ def pack(groups: tuple[Any, ...]) -> Parcel:
         else:
             apart.append(tuple(map(np.asarray, pieces)))
         content.append(_Leaf(pieces[0].shape[1:], str(pieces[0].dtype), small))
-    return Parcel(np.concatenate(common, axis=1), apart, tuple(content), jax.tree.structure(groups[0]))
+    return Packed(np.concatenate(common, axis=1), apart, tuple(content), jax.tree.structure(groups[0]))
 
 
-def unpack(parcel: Parcel) -> Any:
+def unpack(packed: Packed) -> Any:
     """The runs' states, in a compiled program."""
-    apart, place, leaves = iter(parcel.apart), 0, []
-    for leaf in parcel.content:
+    apart, place, leaves = iter(packed.apart), 0, []
+    for leaf in packed.content:
         if leaf.in_common:
-            words = parcel.common[:, place : place + math.prod(leaf.shape)]
+            words = packed.common[:, place : place + math.prod(leaf.shape)]
             place += words.shape[1]
             leaves.append(jax.lax.bitcast_convert_type(words, leaf.dtype).reshape(-1, *leaf.shape))
         else:
             leaves.append(jnp.concatenate(next(apart)))
-    return jax.tree.unflatten(parcel.structure, leaves)
+    return jax.tree.unflatten(packed.structure, leaves)

@@ -2,7 +2,7 @@
 
 A step of the induction on a small MDP is some forty operations on a few thousand numbers each. Called one by one they
 take a GPU two microseconds apiece however little there is to do; here a run keeps to one multiprocessor and works
-through all H steps by itself. The same computation as `bbi._gaussian_induction`, in the same order but for sums, from
+through all H steps by itself. The same computation as `bbi_paper.induce`, in the same order but for sums, from
 the same random numbers.
 
 There is a plain number for each state, or pair of states; a vector over the MDPs, J, or the value samples, K; or a
@@ -16,8 +16,10 @@ import jax
 import jax.numpy as jnp
 from jax.experimental import pallas
 from jax.experimental.pallas import triton
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Key
 
+from bellief.agents import bbi_paper, rules
+from bellief.fast import gaussian_induction
 from bellief.induction import method1, weights
 from bellief.mdp.tabular import TabularMDP
 
@@ -64,16 +66,34 @@ class _Carry(NamedTuple):
 
 
 def induce(
+    key: Key[Array, ""],
     settings: method1.Settings,
-    discount: float,
+    horizon: int,
+    mdps: TabularMDP,
+    final: Float[Array, "J S"],
+    sigma: Float[Array, ""],
+    score: bbi_paper.Score,
+) -> tuple[Int[Array, "S"], bbi_paper.Info]:
+    """`bbi_paper.induce` with its `mean_q`."""
+    del score
+    start = method1.start(settings, final, sigma)
+    keys = jax.vmap(lambda one: jax.random.split(one, 4))(jax.random.split(key, horizon))
+    noise = jax.vmap(lambda attempt: gaussian_induction.noise(keys[:, 0], settings, start, attempt))(jnp.arange(2))
+    ties = rules.tie_breakers(keys[:, 2], mdps.reward.shape[1:], final.dtype)
+    found = run(settings, mdps, start, noise, ties)
+    return found.actions, bbi_paper.Info(*found.diagnostics, found.mean, found.sd)
+
+
+def run(
+    settings: method1.Settings,
     mdps: TabularMDP,
     start: method1.Progress,
-    luck: Float[Array, "2 H K*S"],
-    lots: Float[Array, "H S*A"],
+    noise: Float[Array, "2 H K*S"],
+    tie_breakers: Float[Array, "H S*A"],
     interpret: bool = False,
 ) -> Outcome:
-    """The whole induction with the `mean` rule. `luck` holds the random numbers of first and second draws."""
-    sizes = _Sizes(luck.shape[1], mdps.reward.shape[0], settings.samples, *mdps.reward.shape[1:])
+    """The whole induction; `noise` holds the random numbers of first and second draws."""
+    sizes = _Sizes(noise.shape[1], mdps.reward.shape[0], settings.samples, *mdps.reward.shape[1:])
     states, dtype = sizes.states, mdps.reward.dtype
     all_mdps, all_samples, all_pairs = (
         max(2, pallas.next_power_of_2(size)) for size in (sizes.mdps, sizes.samples, states * sizes.actions)
@@ -87,7 +107,7 @@ def induce(
         jax.ShapeDtypeStruct(shape, kind) for shape, kind in (((states,), dtype), ((), dtype), ((), jnp.int32))
     )
     *found, _, _ = pallas.pallas_call(
-        functools.partial(_kernel, settings, discount, sizes, interpret),
+        functools.partial(_kernel, settings, sizes, interpret),
         out_shape=(
             jax.ShapeDtypeStruct((states,), jnp.int32),
             row,
@@ -106,18 +126,19 @@ def induce(
         start.belief.mean,
         start.belief.factor,
         start.sigma,
-        pad(luck.reshape(2, sizes.horizon, sizes.samples, states).swapaxes(2, 3), all_samples),
-        lots.reshape(sizes.horizon, states, sizes.actions),
+        pad(noise.reshape(2, sizes.horizon, sizes.samples, states).swapaxes(2, 3), all_samples),
+        tie_breakers.reshape(sizes.horizon, states, sizes.actions),
+        mdps.discount.reshape(-1)[0],
     )
     actions, mean, sd, *diagnostics = found
     return Outcome(actions, mean, sd, method1.Diagnostics(*diagnostics))
 
 
-def _kernel(settings: method1.Settings, discount: float, sizes: _Sizes, interpret: bool, *references):
+def _kernel(settings: method1.Settings, sizes: _Sizes, interpret: bool, *references):
     """`memory` holds the samples V_jk of the last step, whose first L are the utilities of the next, and `scores` those
     of all pairs, action by action.
     """
-    transition, reward, mean, factor, sigma, luck, lots, *outputs, memory, scores = references
+    transition, reward, mean, factor, sigma, noise, tie_breakers, discount, *outputs, memory, scores = references
     each = range(sizes.states)
     none = jnp.array(0, jnp.int32)
     real_mdp = (jnp.arange(memory.shape[2]) < sizes.mdps)[None]
@@ -133,7 +154,7 @@ def _kernel(settings: method1.Settings, discount: float, sizes: _Sizes, interpre
 
     def draw(step, carry: _Carry) -> _Draw:
         def attempt(last: _Draw) -> _Draw:
-            normals = [luck[jnp.minimum(last.number, 1), step, row] for row in each]
+            normals = [noise[jnp.minimum(last.number, 1), step, row] for row in each]
             sigma = jnp.where(last.number >= 2, 2 * last.sigma, last.sigma)
             values = [
                 carry.mean[own] + sum(carry.factor[row, own] * normals[row] for row in range(own + 1)) for own in each
@@ -159,24 +180,24 @@ def _kernel(settings: method1.Settings, discount: float, sizes: _Sizes, interpre
     def choose(step, own):
         best, chosen, largest = jnp.array(-jnp.inf), none, jnp.array(-1.0)
         for action in range(sizes.actions):
-            score, lot = scores[action * sizes.states + own], lots[step, own, action]
-            better = (score > best) | ((score == best) & (lot > largest))
+            score, tie = scores[action * sizes.states + own], tie_breakers[step, own, action]
+            better = (score > best) | ((score == best) & (tie > largest))
             best, chosen, largest = (
-                jnp.where(better, new, old) for new, old in ((score, best), (action, chosen), (lot, largest))
+                jnp.where(better, new, old) for new, old in ((score, best), (action, chosen), (tie, largest))
             )
         return chosen
 
     def back_up(own, action, values):
         pair = action * sizes.states + own
         later = sum(transition[after, pair][None] * values[after][:, None] for after in each)
-        return reward[pair][None] + discount * later
+        return reward[pair][None] + discount[...] * later
 
     def one_step(step, carry: _Carry) -> _Carry:
         drawn = draw(step, carry)
         mass = jnp.where(real_mdp & real_sample[:, None], drawn.weight / sizes.samples, 0)
-        # The sum over k comes first, as in `bbi._mean_q`, and all pairs of states and actions are scored at once.
+        # The sum over k comes first, as in `bbi_paper.mean_q`, and all pairs of states and actions are scored at once.
         later = sum(transition[after] * jnp.sum(mass * drawn.values[after][:, None], axis=0)[None] for after in each)
-        exchange(scores, jnp.sum(jnp.sum(mass, axis=0)[None] * reward[...] + discount * later, axis=1))
+        exchange(scores, jnp.sum(jnp.sum(mass, axis=0)[None] * reward[...] + discount[...] * later, axis=1))
         actions = [choose(step, own) for own in each]
         samples = [back_up(own, actions[own], drawn.values) for own in each]
         exchange(memory, *samples)

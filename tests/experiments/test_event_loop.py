@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bellief.experiments.drive import Plan, Reading, Snapshot, drive_together
+from bellief.experiments.event_loop import Plan, Reading, Snapshot, run_many_events
 
 PLANS, READINGS = [1, 3, 6, 10, 15, 21], [2, 10, 14, 20]
 
@@ -17,7 +17,7 @@ class Counter:
     def begin(self):
         return np.zeros(2), {"total": np.zeros(2)}
 
-    def course(self, first, ends, plans, count, runs):
+    def advance_and_plan(self, first, ends, plans, count, runs):
         self.calls.append(int(count))
         added, seen, info = np.zeros((2, len(ends))), np.zeros((2, len(ends))), np.zeros((2, len(ends)))
         before = first
@@ -38,7 +38,7 @@ def read(step, seen, host):
 
 def happenings(together, resume=None):
     counter = Counter()
-    found = list(drive_together(counter.begin, counter.course, read, PLANS, READINGS, resume, together))
+    found = list(run_many_events(counter.begin, counter.advance_and_plan, read, PLANS, READINGS, resume, together))
     return counter, found
 
 

@@ -1,4 +1,4 @@
-"""The order of things in a chunk of runs: advance to the next event, read, plan; one event a call, or several."""
+"""Event loop for one batch of runs: advance to the next event, read, plan; one event a call, or several."""
 
 import time
 from collections.abc import Callable, Generator, Iterable
@@ -9,13 +9,13 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 # The most events that one call of a compiled program works through.
-TOGETHER = 128
-# Seconds after which a caller should hear something and may stop: calls that take longer get fewer events.
-PATIENCE = 0.1
+MOST_EVENTS = 128
+# Seconds between two reports to the caller, who may stop there: calls that take longer get fewer events.
+REPORT_SECONDS = 0.1
 
 
 class Reading(NamedTuple):
-    """What a run has earned up to a step: total since the start, and the reward smoothed with the given half-life."""
+    """What runs have earned up to a step: total since the start, and the reward smoothed with the given half-life."""
 
     step: int
     total: Float[np.ndarray, "runs"]
@@ -46,18 +46,18 @@ def unbiased(recent: Array, rate: np.float32, step: int) -> Float[np.ndarray, "r
 
 
 class Plan(NamedTuple):
-    """What an agent reported of one planning step."""
+    """What an agent reported of one plan."""
 
     step: int
     info: Any
 
 
 class Snapshot(NamedTuple):
-    """Where a chunk stands once everything due after `event` steps is done: enough to go on from, bit for bit. There is
-    one after every call of a compiled program, which may have worked through several events.
+    """The state of a batch once everything due after `event` steps is done: enough to continue from, bit for bit. There
+    is one after every call of a compiled program, which may have processed several events.
 
-    `runs` lives on the device, and the next segment takes its arrays over: whoever wants to keep them copies them
-    before asking for more. `host` is what the loop keeps in ordinary memory.
+    `runs` is on the device, and the next segment reuses its memory: copy what is to be kept before asking for the next
+    event. `host` is what the loop keeps in host memory.
     """
 
     event: int
@@ -65,7 +65,7 @@ class Snapshot(NamedTuple):
     host: dict[str, np.ndarray]
 
 
-def drive(
+def run_events(
     begin: Callable[[], tuple[Any, dict[str, np.ndarray]]],
     advance: Callable[..., tuple[Any, dict[str, Any]]],
     plan: Callable[..., tuple[Any, Any]],
@@ -76,7 +76,7 @@ def drive(
     whole: Callable[[Any], Any] = lambda runs: runs,
     due: Callable[[int], bool] = lambda event: True,
 ) -> Generator[Any]:
-    """The order of things in a chunk, whatever its states are: advance to the next event, read, plan.
+    """Advance to the next event, read, plan; one event a call.
 
     Args:
         begin: the first runs, and the sums that the host keeps, all zero.
@@ -86,7 +86,7 @@ def drive(
         plan_steps: steps before whose action the agent plans.
         reading_steps: steps after which the curves are read.
         resume: only what comes after this snapshot is yielded.
-        whole: the runs as they are passed on, from what `advance` and `plan` work with.
+        whole: the runs as they are passed on, from what `advance` and `plan` return.
         due: whether there is to be a snapshot after an event, where making the runs whole takes time.
     """
     resume = Snapshot(-1, *begin()) if resume is None else resume
@@ -97,7 +97,7 @@ def drive(
             continue
         if event > done:
             runs, earned = advance(np.int32(done), np.int32(event), runs)
-            # A segment at a time, added up here in float64.
+            # One segment at a time, added up here in float64.
             host = {name: sums + np.asarray(earned[name], dtype=sums.dtype) for name, sums in host.items()}
             done = event
         if event in readings:
@@ -110,20 +110,21 @@ def drive(
     yield whole(runs)
 
 
-def drive_together(
+def run_many_events(
     begin: Callable[[], tuple[Any, dict[str, np.ndarray]]],
-    course: Callable[..., tuple[Any, Any]],
+    advance_and_plan: Callable[..., tuple[Any, Any]],
     read: Callable[..., Iterable[Any]],
     plan_steps: list[int],
     reading_steps: list[int],
     resume: Snapshot | None,
-    together: int = TOGETHER,
+    most: int = MOST_EVENTS,
 ) -> Generator[Any]:
-    """As `drive`, with up to `together` events a call: where segments are short, calling costs more than computing.
+    """As `run_events`, with up to `most` events a call: where segments are short, a call costs more than computing.
 
-    `course` takes the step to begin after, arrays of `together` steps to advance to and of whether to plan there, how
-    many of them count, and the runs. It returns the runs and, with the events along the second axis, what each segment
-    adds to the sums, what is read, and what the agent reported. How many events share a call changes no number.
+    `advance_and_plan` takes the step to begin after, arrays of `most` steps to advance to and of whether to plan
+    there, how many of them count, and the runs. It returns the runs and, with the events along the second axis, what
+    each segment adds to the sums, what is read, and what the agent reported. How many events share a call changes no
+    number.
     """
     resume = Snapshot(-1, *begin()) if resume is None else resume
     runs, host, done = resume.runs, resume.host, max(resume.event, 0)
@@ -134,11 +135,11 @@ def drive_together(
     place, count = 0, 1
     while place < len(events):
         began = time.perf_counter()
-        count = min(count, together, len(events) - place)
+        count = min(count, most, len(events) - place)
         now = slice(place, place + count)
-        ends, asked = np.full(together, events[place], np.int32), np.zeros(together, bool)
+        ends, asked = np.full(most, events[place], np.int32), np.zeros(most, bool)
         ends[:count], asked[:count] = events[now], planned[now]
-        runs, told = course(np.int32(done), ends, asked, np.int32(count), runs)
+        runs, told = advance_and_plan(np.int32(done), ends, asked, np.int32(count), runs)
         added, seen, info = told
         seen, info = _by_event(seen), _by_event(info)
         sums = {name: _running(host[name], rows[:, :count]) for name, rows in added.items()}
@@ -150,16 +151,16 @@ def drive_together(
         host = {name: rows[:, -1] for name, rows in sums.items()}
         place, done = place + count, events[now][-1]
         yield Snapshot(done, runs, host)
-        count = max(1, int(count * min(4.0, PATIENCE / 2 / (time.perf_counter() - began))))
+        count = max(1, int(count * min(4.0, REPORT_SECONDS / 2 / (time.perf_counter() - began))))
     yield runs
 
 
 def _running(start: Float[np.ndarray, "runs"], added: Array) -> Float[np.ndarray, "runs events"]:
-    """Sums after each event: a segment at a time, added up in float64."""
+    """Sums after each event, added up in float64."""
     return np.cumsum(np.column_stack([start, added]), axis=1, dtype=start.dtype)[:, 1:]
 
 
 def _by_event(tree: Any) -> Callable[[int], Any]:
-    """The tree at a place along the second axis of all leaves."""
+    """A function of an event's number: the tree at that place along the second axis of all leaves."""
     leaves, structure = jax.tree.flatten(tree)
     return lambda place: jax.tree.unflatten(structure, [leaf[:, place] for leaf in leaves])

@@ -15,7 +15,7 @@ import bellief
 from bellief import UserError
 from bellief.agents import psrl
 from bellief.agents.schedule import update_steps
-from bellief.experiments import loop, stepped
+from bellief.experiments import compiled_steps, event_loop, gymnasium_loop, tasks
 from bellief.types import Spaces, Transition
 
 run_module = importlib.import_module("bellief.experiments.run")
@@ -77,11 +77,11 @@ def script():
 
 def events_of(agent, config, steps, half_life=10.0, readings=None):
     """All events of a chunk in the scripted environment."""
-    real = run_module._Real(SCRIPT, {}, None)
-    keys = jax.vmap(lambda number: loop.run_keys(0, SCRIPT, "any", number))(np.arange(LANES))
+    real = tasks.open_task(SCRIPT, {})
+    keys = jax.vmap(lambda number: compiled_steps.run_keys(0, SCRIPT, "any", number))(np.arange(LANES))
     assert real.spaces == Spaces(4, 2, True, None, None)
     return list(
-        real.run_chunk(keys, range(LANES), 0, agent, config, update_steps(steps), readings or [steps], half_life)
+        real.run_batch(keys, range(LANES), 0, agent, config, update_steps(steps), readings or [steps], half_life)
     )
 
 
@@ -151,17 +151,17 @@ def test_a_cut_is_no_end_for_the_belief():
 def test_episodes_totals_and_smoothing():
     events = events_of(Constant, None, 12, readings=list(range(1, 13)))
     rewards = np.array([1, 2, 3, 1, 2, 1, 2, 3, 1, 2, 1, 2], float)
-    readings = [event for event in events if isinstance(event, loop.Reading)]
+    readings = [event for event in events if isinstance(event, event_loop.Reading)]
     numerator, weight, decay = 0.0, 0.0, 0.5**0.1
     for reading, reward, total in zip(readings, rewards, rewards.cumsum(), strict=True):
         numerator, weight = decay * numerator + (1 - decay) * reward, decay * weight + 1 - decay
         np.testing.assert_array_equal(reading.total, np.full(LANES, total))
         np.testing.assert_allclose(reading.smoothed, numerator / weight, rtol=1e-12)
-    episodes = [event for event in events if isinstance(event, stepped.Episode)]
+    episodes = [event for event in events if isinstance(event, gymnasium_loop.Episode)]
     expected = [(3, 3, 6.0, True), (5, 2, 3.0, False), (8, 3, 6.0, True), (10, 2, 3.0, False)]
     for lane in range(LANES):
         assert [tuple(episode[1:]) for episode in episodes if episode.lane == lane] == expected
-    assert [event.step for event in events if isinstance(event, loop.Plan)] == [1, 3, 6, 10]
+    assert [event.step for event in events if isinstance(event, event_loop.Plan)] == [1, 3, 6, 10]
 
 
 def test_episodes_of_a_run(script):
@@ -205,10 +205,10 @@ def test_every_agent_gets_the_same_seeds(script):
     first = list(script.seeds)
     script.seeds.clear()
     bellief.run(SCRIPT, "psrl", 5, 2, seed=3)
-    assert script.seeds == first == [stepped.environment_seed(3, SCRIPT, run) for run in range(LANES)]
+    assert script.seeds == first == [gymnasium_loop.environment_seed(3, SCRIPT, run) for run in range(LANES)]
     assert len(set(first)) == LANES
-    assert stepped.environment_seed(4, SCRIPT, 0) not in first
-    assert stepped.environment_seed(3, "Other-v0", 0) not in first
+    assert gymnasium_loop.environment_seed(4, SCRIPT, 0) not in first
+    assert gymnasium_loop.environment_seed(3, "Other-v0", 0) not in first
 
 
 @pytest.mark.usefixtures("script")
@@ -222,7 +222,7 @@ def test_planning_is_told_how_many_outcomes_were_seen():
 
 def test_bound_on_the_number_of_outcomes():
     generator = np.random.default_rng(0)
-    successors, seen = stepped._Successors(Spaces(30, 2, True, None, None)), {}
+    successors, seen = gymnasium_loop._Successors(Spaces(30, 2, True, None, None)), {}
     assert successors.bound() == 2
     bounds = []
     for _ in range(400):

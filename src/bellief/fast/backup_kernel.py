@@ -12,8 +12,17 @@ from jax.experimental import pallas
 from jax.experimental.pallas import triton
 from jaxtyping import Array, Float, Int
 
+from bellief.mdp.tabular import TabularMDP
+
 # States and next states that are worked on at once, and groups of 32 threads that do so.
 ROWS, WIDTH, WARPS = 64, 64, 4
+# Single precision from three products of shorter numbers.
+TENSOR_CORES = jax.lax.DotAlgorithmPreset.TF32_TF32_F32_X3
+
+
+def backups(mdps: TabularMDP, actions: Int[Array, "S"], values: Float[Array, "K S"]) -> Float[Array, "J K S"]:
+    """`bbi_paper.backups`."""
+    return back_up(mdps.transition, mdps.reward, actions, mdps.discount.reshape(-1)[0] * values)
 
 
 def back_up(
@@ -26,7 +35,7 @@ def back_up(
     """r_j(s, a(s)) + sum_t P_j(t | s, a(s)) v_k(t) in single precision, put together from three shorter products."""
     mdps, states, choices, _ = transition.shape
     count = values.shape[0]
-    precision = None if interpret else jax.lax.DotAlgorithmPreset.TF32_TF32_F32_X3
+    precision = None if interpret else TENSOR_CORES
     return pallas.pallas_call(
         functools.partial(_kernel, choices, precision),
         grid=(mdps, pallas.cdiv(states, ROWS)),

@@ -15,9 +15,12 @@ import pytest
 import bellief
 from bellief.cli import jax_setup
 from bellief.errors import UserError
-from bellief.experiments import away, devices, segments
-from bellief.experiments.drive import Plan
-from bellief.experiments.run import chunk_keys, open_world, plans_lightly
+from bellief.experiments import compiled_steps, gpu_planning
+from bellief.experiments.compiled_steps import batch_keys
+from bellief.experiments.event_loop import Plan
+from bellief.experiments.tasks import open_task
+from bellief.fast import placement
+from bellief.fast.placement import plans_lightly
 from bellief.registry import AGENTS
 
 try:
@@ -32,39 +35,40 @@ import jax, numpy as np
 from jax.sharding import Mesh
 import sys
 from bellief.envs import make
-from bellief.experiments import away, devices, loop, segments
-from bellief.experiments.run import chunk_keys
+from bellief.experiments import compiled_environments, compiled_loop, event_loop, gpu_planning
+from bellief.experiments.compiled_steps import batch_keys
+from bellief.fast import placement
 from bellief.registry import AGENTS
 
 agent = AGENTS[sys.argv[1]].load()
 environment = make("nchain")
-tables = loop.make_tables(environment.outcomes)
+tables = compiled_environments.make_tables(environment.outcomes)
 first, second = (Mesh(np.array([device]), ("runs",)) for device in jax.devices())
-both = devices.find_places("cpu", 4)
-assert both.step.size == 2 and devices.find_places("cpu", 3).step.size == 1
+both = placement.find_places("cpu", 4)
+assert both.step.size == 2 and placement.find_places("cpu", 3).step.size == 1
 
 def events(places, resume=None):
-    keys = chunk_keys(0, "nchain", "agent", range(4))
+    keys = batch_keys(0, "nchain", "agent", range(4))
     config, spaces = agent.Config(), environment.spaces()
-    return list(loop.run_chunk(keys, tables, agent, config, spaces, [1, 3, 6], [5, 10], 5.0, resume, places))
+    return list(compiled_loop.run_batch(keys, tables, agent, config, spaces, [1, 3, 6], [5, 10], 5.0, resume, places))
 
 def tell(*parts):
     *_, last = parts[-1]
     learned = last.agent[0] if sys.argv[1] == "q-learning" else last.agent.belief.counts
-    told = [event for part in parts for event in part if isinstance(event, (loop.Plan, loop.Reading))]
+    told = [event for part in parts for event in part if isinstance(event, (event_loop.Plan, event_loop.Reading))]
     numbers = [np.asarray(leaf).tolist() for leaf in jax.tree.leaves(told)]
     print(np.asarray(learned).tolist(), [type(event).__name__ for event in told], numbers)
 
-for places in (devices.Places(first, first), both, devices.Places(first, second)):
+for places in (placement.Places(first, first), both, placement.Places(first, second)):
     tell(events(places))
-away.LARGE_PAUSE = segments.LARGE_RUN = 0
+gpu_planning.LARGE_PAUSE = placement.LARGE_RUN = 0
 in_waves = events(places)
 tell(in_waves)
 # Begun anew from what there was after five steps.
-place = next(n for n, event in enumerate(in_waves) if isinstance(event, loop.Snapshot) and event.event == 5)
+place = next(n for n, event in enumerate(in_waves) if isinstance(event, event_loop.Snapshot) and event.event == 5)
 assert jax.tree.leaves(in_waves[place].runs)[0].shape[0] == 4
 tell(in_waves[:place], events(places, in_waves[place]))
-assert devices.wave_count(4, True) == 2 and devices.wave_count(5, True) == devices.wave_count(4, False) == 1
+assert placement.wave_count(4, True) == 2 and placement.wave_count(5, True) == placement.wave_count(4, False) == 1
 """
 
 
@@ -87,7 +91,7 @@ def test_results_do_not_depend_on_where_runs_step_and_plan(agent):
 
 
 def test_waves_that_fail_are_closed():
-    closed, places = [], devices.find_places("cpu", 2)
+    closed, places = [], placement.find_places("cpu", 2)
 
     def wave(number):
         try:
@@ -99,7 +103,7 @@ def test_waves_that_fail_are_closed():
             closed.append(number)
 
     waves = [wave(0), wave(1)]
-    events = away._side_by_side(waves, places)
+    events = gpu_planning._join_waves(waves, places)
     assert next(events).info.tolist() == [0, 1]
     with pytest.raises(ValueError, match="no plan"):
         next(events)
@@ -113,7 +117,7 @@ def test_waves_that_are_given_up_are_closed():
             yield Plan(step, np.array([number]))
 
     waves = [wave(0), wave(1)]
-    events = away._side_by_side(waves, devices.find_places("cpu", 2))
+    events = gpu_planning._join_waves(waves, placement.find_places("cpu", 2))
     assert [next(events).step, next(events).step] == [0, 1]
     events.close()
     assert [inspect.getgeneratorstate(one) for one in waves] == ["GEN_CLOSED"] * 2
@@ -121,8 +125,8 @@ def test_waves_that_are_given_up_are_closed():
 
 def test_all_waves_hear_the_same_of_snapshots(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(away.time, "monotonic", lambda: now[0])
-    due = away._Pause(1.0)
+    monkeypatch.setattr(gpu_planning.time, "monotonic", lambda: now[0])
+    due = gpu_planning._Pause(1.0)
     assert not due(1)
     now[0] = 1.5  # the other wave comes later
     assert not due(1)
@@ -145,13 +149,13 @@ class Thinker:
 
 
 def test_planning_returns_only_what_it_changes():
-    keys = chunk_keys(0, "nchain", "thinker", range(2))
-    places = devices.find_places("cpu", 2)
-    static = {"agent": Thinker, "config": None, "spaces": None}
+    keys = batch_keys(0, "nchain", "thinker", range(2))
+    places = placement.find_places("cpu", 2)
+    program = compiled_steps.program(Thinker, None, None)
     states = Thinker.State(jnp.arange(6.0).reshape(2, 3), jnp.zeros((2, 4)))
-    changed, _ = segments.plan(keys, np.int32(1), states, **static)
+    changed, _ = compiled_steps.plan(keys, np.int32(1), states, program=program)
     assert changed.learned is None
-    planned, _ = segments.plan_states(keys, 1, states, places, **static)
+    planned, _ = compiled_steps.plan_states(keys, 1, states, places, program)
     assert planned.learned is states.learned
     assert planned.actions.tolist() == [[3.0] * 4, [12.0] * 4]
 
@@ -168,20 +172,20 @@ def test_planning_returns_only_what_it_changes():
     ],
 )
 def test_light_plans_stay_on_the_host(env, agent, width, light):
-    assert plans_lightly(AGENTS[agent].load(), open_world(env, {}, False, None), width) == light
+    assert plans_lightly(AGENTS[agent].load(), open_task(env, {}).spaces, width) == light
 
 
 def test_auto_leaves_light_plans_to_the_processor(monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     monkeypatch.setattr(jax, "devices", lambda *kind: [f"device of {kind or 'any kind'}"])
-    monkeypatch.setattr(devices, "_mesh", lambda found, width: found)
-    monkeypatch.setattr(devices, "prefer_on_gpu", lambda: None)
-    assert devices.find_places("auto", 1, light=True).plan == ["device of ('cpu',)"]
-    assert devices.find_places("auto", 1).plan == ["device of any kind"]
-    assert devices.find_places("gpu", 1, light=True).plan == ["device of ('gpu',)"]
+    monkeypatch.setattr(placement, "_mesh", lambda found, width: found)
+    monkeypatch.setattr(placement, "use_gpu_generator", lambda: None)
+    assert placement.find_places("auto", 1, light=True).plan == ["device of ('cpu',)"]
+    assert placement.find_places("auto", 1).plan == ["device of any kind"]
+    assert placement.find_places("gpu", 1, light=True).plan == ["device of ('gpu',)"]
     monkeypatch.setenv(jax_setup.INSIST, "gpu")  # as `--device gpu` does
-    assert devices.find_places("auto", 1, light=True).plan == ["device of any kind"]
-    assert jax_setup.INSIST == devices.INSIST
+    assert placement.find_places("auto", 1, light=True).plan == ["device of any kind"]
+    assert jax_setup.INSIST == placement.INSIST
 
 
 def test_devices_that_are_not_there():
