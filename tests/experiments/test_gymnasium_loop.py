@@ -15,7 +15,7 @@ import bellief
 from bellief import UserError
 from bellief.agents import psrl
 from bellief.agents.schedule import update_steps
-from bellief.experiments import compiled_steps, event_loop, gymnasium_loop, tasks
+from bellief.experiments import compiled_steps, event_loop, gymnasium_loop, task
 from bellief.types import Spaces, Transition
 
 run_module = importlib.import_module("bellief.experiments.run")
@@ -77,7 +77,7 @@ def script():
 
 def events_of(agent, config, steps, half_life=10.0, readings=None):
     """All events of a chunk in the scripted environment."""
-    real = tasks.open_task(SCRIPT, {})
+    real = task.open_task(SCRIPT, {})
     keys = jax.vmap(lambda number: compiled_steps.run_keys(0, SCRIPT, "any", number))(np.arange(LANES))
     assert real.spaces == Spaces(4, 2, True, None, None)
     return list(

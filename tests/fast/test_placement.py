@@ -18,7 +18,7 @@ from bellief.errors import UserError
 from bellief.experiments import compiled_steps, gpu_planning
 from bellief.experiments.compiled_steps import batch_keys
 from bellief.experiments.event_loop import Plan
-from bellief.experiments.tasks import open_task
+from bellief.experiments.task import open_task
 from bellief.fast import placement
 from bellief.fast.placement import plans_lightly
 from bellief.registry import AGENTS

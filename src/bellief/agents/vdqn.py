@@ -39,6 +39,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, UInt32
 
+from bellief.agents import stored_key
 from bellief.errors import UserError
 from bellief.types import Spaces, Transition, default_precision
 

@@ -14,10 +14,9 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Key
 
-from bellief import fast
 from bellief.experiments import transfer
 from bellief.experiments.compiled_environments import Box, Tables
-from bellief.fast import placement, random_keys
+from bellief.fast import Replacement, placement, random_keys, selected, using_for
 from bellief.fast.compiler_options import IN_ORDER
 from bellief.fast.placement import Places
 from bellief.types import BoxSpaces, Spaces
@@ -74,7 +73,7 @@ class Program(NamedTuple):
     config: Any
     spaces: Spaces | BoxSpaces
     mesh: Mesh | None
-    replacements: tuple[fast.Replacement, ...]
+    replacements: tuple[Replacement, ...]
 
     @property
     def platform(self) -> str:
@@ -85,7 +84,7 @@ class Program(NamedTuple):
 def program(agent: Any, config: Any, spaces: Any, mesh: Mesh | None = None) -> Program:
     """A program for an agent on the devices of a mesh, with the replacements that are selected for them."""
     plain = Program(agent, config, spaces, mesh, ())
-    return plain._replace(replacements=fast.selected(plain.platform))
+    return plain._replace(replacements=selected(plain.platform))
 
 
 def traced(function: Any) -> Any:
@@ -93,7 +92,7 @@ def traced(function: Any) -> Any:
 
     @functools.wraps(function)
     def traced(*arguments: Any, program: Program) -> Any:
-        with fast.using_for(program.replacements):
+        with using_for(program.replacements):
             return function(*arguments, program)
 
     return traced

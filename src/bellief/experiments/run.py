@@ -1,6 +1,7 @@
 """`bellief.run`: many runs of one agent in one environment."""
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Generator
 from typing import Any
@@ -15,7 +16,7 @@ from bellief.experiments.batches import by_run, run_batches
 from bellief.experiments.collect import EPISODE_COUNTS, Collector
 from bellief.experiments.results import RunResult, reading_steps
 from bellief.experiments.settings import build_config
-from bellief.experiments.tasks import inform, open_task
+from bellief.experiments.task import inform, open_task
 from bellief.fast.placement import at_work, start_gpu
 from bellief.registry import AGENTS, CONTINUOUS, find
 
@@ -131,5 +132,9 @@ def run(
         info=by_run([one.plan_columns() for one in collected], width, runs),
         updates=len(plans),
         seconds=time.perf_counter() - began,
-        **{name: joined(lambda one, name=name: one.episode_counts()[name]) for name in counted},
+        **{name: joined(functools.partial(_counts, name)) for name in counted},
     )
+
+
+def _counts(name: str, collected: Collector) -> np.ndarray:
+    return collected.episode_counts()[name]

@@ -12,8 +12,8 @@ from bellief.values import gaussian
 # Single-precision numbers that a CPU works on at once. The rest of a row is computed number by number, which for short
 # rows takes longer than everything else.
 VECTOR = 8
-# A GPU's matrix units multiply shorter numbers. Three such products make up one in single precision, and are faster than
-# one without those units.
+# A GPU's matrix units multiply shorter numbers. Three such products make up one in single precision, and are faster
+# than one without those units.
 TENSOR_CORES = jax.lax.DotAlgorithmPreset.TF32_TF32_F32_X3
 # A shape for which the Gamma sampler all but never rejects.
 LARGE_SHAPE = 1e6

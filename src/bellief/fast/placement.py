@@ -16,8 +16,8 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from bellief import fast
 from bellief.errors import UserError
+from bellief.fast import is_on
 from bellief.fast.compiler_options import use_gpu_generator
 from bellief.processors import INSIST, cores
 from bellief.types import BoxSpaces
@@ -71,7 +71,7 @@ def steps_one_by_one(agent: Any, runs: Any) -> bool:
     """Whether runs step one after the other: light steps then become one loop of plain code instead of a series of
     small calls. But each run is taken out of the stack and put back, which costs more where they are large and many.
     """
-    return fast.is_on() and costs(agent).constant_steps and (len(runs.age) <= FEW_RUNS or not is_large(runs))
+    return is_on() and costs(agent).constant_steps and (len(runs.age) <= FEW_RUNS or not is_large(runs))
 
 
 def plans_one_by_one(agent: Any, spaces: Any, platform: str) -> bool:

@@ -21,7 +21,7 @@ import numpy as np
 from jax.extend import random as generators
 from jaxtyping import Array, Int, Key, UInt32
 
-from bellief import fast
+from bellief.fast import is_on
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = np.uint32(0x1BD11BDA)
@@ -42,7 +42,7 @@ def wrap(data: UInt32[Array, "*batch 2"]) -> Key[Array, "*batch"]:
 def _applies(usual: Key[Array, ""]) -> bool:
     # The bits below are those of JAX's default: one counter for each number that is drawn.
     counts = getattr(jax.config, "jax_threefry_partitionable", False)
-    return fast.is_on() and counts and str(jax.random.key_impl(usual)) == _USUAL
+    return is_on() and counts and str(jax.random.key_impl(usual)) == _USUAL
 
 
 @functools.cache
@@ -52,7 +52,7 @@ def _generator() -> Any:
         seed=_seed,
         split=_split,
         random_bits=_bits,
-        fold_in=_fold_in,
+        fold_in=_fold_in,  # type: ignore[arg-type]  # traced numbers too
         name="threefry unrolled",
         tag="fry",
     )

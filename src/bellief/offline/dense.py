@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bellief import fast
 from bellief.beliefs import outcomes, tabular
+from bellief.fast import enabled
 from bellief.induction import evaluate as induction
 from bellief.induction import method1, monte_carlo
 from bellief.mdp import bellman
@@ -217,5 +217,5 @@ def _joint(key, policy, *, mdps, steps, final, belief, discount, prior, support)
 def _method1(key, policy, value_span, *, mdps, steps, final, settings, belief, discount, prior, support):
     sampled = draw_mdps(key, mdps, belief, discount, prior, support)
     step_key = jax.random.fold_in(key, STEP_STREAM)
-    with fast.enabled():
+    with enabled():
         return induction.by_method1(step_key, settings, sampled, policy, steps, value_span, final)

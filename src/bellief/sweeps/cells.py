@@ -17,7 +17,7 @@ from bellief.agents.schedule import steps_of
 from bellief.envs import make_any
 from bellief.errors import UserError
 from bellief.experiments.settings import build_config
-from bellief.experiments.tasks import open_task
+from bellief.experiments.task import open_task
 from bellief.fast.placement import CPU_WIDTH
 from bellief.registry import AGENTS, CONTINUOUS, DISCRETE, ENVIRONMENTS, find, looks_like_gymnasium
 from bellief.sweeps.spec import MOST_CELLS, AgentEntry, EnvironmentEntry, Spec

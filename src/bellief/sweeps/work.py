@@ -14,7 +14,7 @@ from bellief.experiments.compiled_steps import RunKeys, batch_keys
 from bellief.experiments.event_loop import Snapshot
 from bellief.experiments.gymnasium_loop import ReplayError
 from bellief.experiments.results import reading_steps
-from bellief.experiments.tasks import inform, open_task
+from bellief.experiments.task import inform, open_task
 from bellief.fast import placement
 from bellief.registry import CONTINUOUS
 from bellief.sweeps import tables

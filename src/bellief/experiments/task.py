@@ -4,7 +4,7 @@
 """
 
 import contextlib
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import numpy as np
@@ -124,9 +124,7 @@ class GymnasiumTask(Task):
         env = discrete.make_gymnasium(self.name, self.bins, **self.parameters)
         if self.kind == CONTINUOUS:
             action = discrete.Index.of(env.action_space, f"The actions of {self.name}")
-
-            def encode(element: Any) -> Any:
-                return np.ravel(element).astype(default_precision())
+            encode: Callable[[Any], Any] = _flat
         else:
             observation, action = discrete.indices(env, self.name)
             encode = observation.encode
@@ -154,6 +152,10 @@ class GymnasiumTask(Task):
     def shapes(self, keys: RunKeys, agent: Any, config: Any) -> Any:
         """Shapes and dtypes of a snapshot's `runs`."""
         return gymnasium_loop.run_shapes(keys, agent, config, self.spaces)
+
+
+def _flat(observation: Any) -> np.ndarray:
+    return np.ravel(observation).astype(default_precision())
 
 
 def open_task(
