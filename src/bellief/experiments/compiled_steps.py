@@ -145,7 +145,7 @@ def _plan_several(keys: RunKeys, step, states, program: Program) -> Any:
         planned, info = program.agent.plan(plan_key, program.config, program.spaces, state)
         return jax.tree.map(lambda new, old: None if new is old else new.astype(old.dtype), planned, state), info
 
-    one_by_one = placement.plans_one_by_one(program.agent, program.spaces, program.platform)
+    one_by_one = placement.plans_one_by_one(program.spaces, program.platform)
     return jax.lax.map(one_run, (keys, states)) if one_by_one else jax.vmap(one_run)((keys, states))
 
 

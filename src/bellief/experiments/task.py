@@ -51,7 +51,7 @@ class Task:
     def default_width(self, device: str, runs: int, agent: Any) -> int:
         """Runs in a batch, where the user does not say."""
         light = self.kind == DISCRETE and placement.plans_lightly(agent, self.spaces, None)
-        return placement.default_width(device, runs, agent, light)
+        return placement.default_width(device, runs, agent, self.spaces, light)
 
     def batch(
         self, seed: int, agent_name: str, numbers: range, agent, config, plans, readings, half_life, resume, places

@@ -40,20 +40,21 @@ class Costs(NamedTuple):
     """What is known of an agent's costs.
 
     `constant_steps`: `act` and `update` are O(1), so that `lax.map` over runs beats `vmap`. `light_plans`: up to this
-    many states a plan takes less time on a CPU than a GPU needs to begin. `plans_alone`: plans are computed one run
-    after the other, so that they do not depend on the number of runs in a batch, and few runs need no padding.
+    many states a plan takes less time on a CPU than a GPU needs to begin. `width_free`: up to this many states the
+    results do not depend on the number of runs in a batch, bit for bit (a test checks it), so that a single run need
+    not be padded.
     """
 
     constant_steps: bool = False
     light_plans: int = 0
-    plans_alone: bool = False
+    width_free: int = 0
 
 
 # Agents that are not listed may have attributes LIGHT_STEPS and LIGHT_PLANS for the first two.
 COSTS = {
     "bellief.agents.bbi": Costs(constant_steps=True),
     "bellief.agents.bbi_paper": Costs(constant_steps=True),
-    "bellief.agents.psrl": Costs(constant_steps=True, light_plans=12),
+    "bellief.agents.psrl": Costs(constant_steps=True, light_plans=12, width_free=5),
     "bellief.agents.mmbi": Costs(constant_steps=True, light_plans=12),
     "bellief.agents.bql": Costs(light_plans=2**31),
     "bellief.agents.q_learning": Costs(light_plans=2**31),
@@ -74,11 +75,11 @@ def steps_one_by_one(agent: Any, runs: Any) -> bool:
     return is_on() and costs(agent).constant_steps and (len(runs.age) <= FEW_RUNS or not is_large(runs))
 
 
-def plans_one_by_one(agent: Any, spaces: Any, platform: str) -> bool:
+def plans_one_by_one(spaces: Any, platform: str) -> bool:
     """Whether runs plan one after the other, which on a CPU keeps in its cache what a plan of a continuous agent works
     on: twice as fast.
     """
-    return platform == "cpu" and (isinstance(spaces, BoxSpaces) or costs(agent).plans_alone)
+    return platform == "cpu" and isinstance(spaces, BoxSpaces)
 
 
 def plans_lightly(agent: Any, spaces: Any, width: int | None) -> bool:
@@ -91,12 +92,13 @@ def plans_lightly(agent: Any, spaces: Any, width: int | None) -> bool:
     return few and spaces.states <= known.light_plans
 
 
-def default_width(device: str, runs: int, agent: Any, light: bool = False) -> int:
+def default_width(device: str, runs: int, agent: Any, spaces: Any, light: bool = False) -> int:
     """Runs in a batch. On a CPU always as many, so that no run depends on how many there are: batched linear algebra
-    rounds differently at different widths. Only agents whose plans are computed one by one do without.
+    rounds differently at different widths. A single run is computed alone where that is known to change nothing.
     """
     if find_places(device, 1, light).plan.devices.flat[0].platform == "cpu":
-        return min(runs, CPU_WIDTH) if costs(agent).plans_alone else CPU_WIDTH
+        alone = runs == 1 and not isinstance(spaces, BoxSpaces) and spaces.states <= costs(agent).width_free
+        return 1 if alone else CPU_WIDTH
     batches = -(-runs // GPU_WIDTH)
     return -(-runs // batches)
 
