@@ -1,5 +1,6 @@
 """What every compiled continuous environment is: pure functions of a state, an action and some uniform numbers."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -60,6 +61,12 @@ class BoxEnvironment:
     view: BoxView
     observation_bound: tuple[float, ...]
     time_limit: int | None = None
+
+    @property
+    def luck(self) -> int:
+        """Deprecated name of `noise`."""
+        warnings.warn("BoxEnvironment.luck is called noise now.", DeprecationWarning, stacklevel=2)
+        return self.noise
 
     def render_text(self, state: np.ndarray) -> str:
         """The state in plain characters."""
