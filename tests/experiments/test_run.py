@@ -59,7 +59,7 @@ def test_a_run_does_not_depend_on_how_many_there_are(five):
 
 
 def test_a_single_run_is_computed_alone_where_that_changes_nothing():
-    """PSRL in NChain: faster, and the run that it is among many, bit for bit. In DoubleLoop values round differently."""
+    """PSRL in NChain: the run that it is among many, bit for bit. In DoubleLoop values round differently."""
     alone, many = (bellief.run("nchain", "psrl", 500, runs) for runs in (1, 3))
     for name in ("total", "smoothed", "policies", "gain"):
         np.testing.assert_array_equal(getattr(alone, name)[0], getattr(many, name)[0])
