@@ -166,9 +166,9 @@ def test_outcomes_and_rewards_are_drawn_from_their_predictions(key, check):
     check.same_law(rewards, stats.t(6.0, 0.5, np.sqrt(4.0 * 3 / (2 * 3))))
 
 
-def test_luck_is_independent_between_levels():
-    luck = bss.draw_luck(jax.random.key(0), bss.Config(), 2, jnp.float32)
-    drawn = np.concatenate([np.ravel(values) for level in luck for values in (level.outcomes, level.rewards)])
+def test_noise_is_independent_between_levels():
+    noise = bss.draw_noise(jax.random.key(0), bss.Config(), 2, jnp.float32)
+    drawn = np.concatenate([np.ravel(values) for level in noise for values in (level.outcomes, level.rewards)])
     assert len(np.unique(drawn)) == len(drawn) == 2 * 4 + 2 * 4 * 2 * 2 + 16 * 2 * 4 + 16 * 2 * 4 * 2 * 2
 
 

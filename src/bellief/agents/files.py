@@ -28,7 +28,7 @@ _HEADER = "header"
 
 
 class SavedAgent(NamedTuple):
-    """What a file holds: everything that `plan`, `act` and `update` need to go on.
+    """What a file holds: everything that `plan`, `act` and `update` need to continue.
 
     >>> import jax, tempfile, bellief
     >>> from bellief.agents import q_learning

@@ -1,4 +1,4 @@
-"""What continuous agents remember of where they have been: an even sample of all states, their range, the rewards'."""
+"""What continuous agents store of the past: a uniform sample of all states, and the ranges of states and rewards."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from bellief.agents import stored_key
 from bellief.induction.continuous import RewardRange
 from bellief.types import BoxSpaces, Transition
 
-# Bounds of a dimension that nobody knows and that never varied are put this far apart.
+# Width of a dimension whose bounds are unknown and whose values never varied.
 LEAST_WIDTH = 1e-3
 
 

@@ -151,7 +151,7 @@ def begin(key: Key[Array, ""], config: Config, size: int, actions: int, empty: A
     numbers = jnp.zeros(config.buffer, jnp.int32)
     return State(
         weights=weights,
-        # A copy, because buffers that are handed on for reuse must not be shared.
+        # A copy, because donated buffers must not be shared.
         target=jax.tree.map(jnp.copy, weights),
         optimiser=_adam(config).init(weights),
         replay=Transition(empty, jnp.copy(numbers), numbers.astype(float), jnp.copy(empty), numbers.astype(bool)),

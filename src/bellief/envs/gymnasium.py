@@ -17,7 +17,7 @@ class TabularGymnasiumEnv(gymnasium.Env):
 
     Pass an `Environment`, or the `name` of one together with its parameters. Observations are state numbers.
     The `info` of a step holds the probability of what happened ("prob"), that of a reset the probability of the start
-    state. There is no time limit of its own: use `gymnasium.make(..., max_episode_steps=...)`.
+    state. There is no time limit: use `gymnasium.make(..., max_episode_steps=...)`.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012 (Gymnasium's type)
@@ -96,7 +96,7 @@ class TabularGymnasiumEnv(gymnasium.Env):
 class BoxGymnasiumEnv(gymnasium.Env):
     """One of our continuous environments as a Gymnasium environment: `gymnasium.make("bellief:LinearModel-v0")`.
 
-    There is no time limit of its own: use `gymnasium.make(..., max_episode_steps=...)`. In a family of problems the
+    There is no time limit: use `gymnasium.make(..., max_episode_steps=...)`. In a family of problems the
     member is a parameter, and the first one where it is not given.
     """
 

@@ -42,7 +42,7 @@ class Task:
         return np.nan
 
     def places(self, device: str, width: int, agent: Any) -> Places:
-        """Devices for a batch. Continuous states step where they plan: that costs little beside fitting."""
+        """Devices for a batch. Continuous states step where they plan: stepping costs little compared with fitting."""
         if self.kind == CONTINUOUS:
             place = placement.find_places(device, 1).plan
             return Places(place, place)

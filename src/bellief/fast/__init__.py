@@ -1,7 +1,7 @@
 """Everything that exists for speed: kernels, layouts, random bits, compiler options, placement on devices.
 
 Algorithms are written plainly and never import this package. It lists replacements for functions that they mark with
-`@replaceable`; the experiment loop, and whoever else wants them, makes these active:
+`@replaceable`; the experiment loop makes these active, and so may other code:
 
 >>> import jax, jax.numpy as jnp
 >>> from bellief import fast

@@ -1,8 +1,8 @@
 """The paper's induction for few states as one kernel on an NVIDIA GPU.
 
 A step of the induction on a small MDP is some forty operations on a few thousand numbers each. Called one by one they
-take a GPU two microseconds apiece however little there is to do; here a run keeps to one multiprocessor and works
-through all H steps by itself. The same computation as `bbi_paper.induce`, in the same order but for sums, from
+take a GPU two microseconds each, however small they are; here a run stays on one multiprocessor for all H steps.
+The same computation as `bbi_paper.induce`, in the same order but for sums, from
 the same random numbers.
 
 There is a plain number for each state, or pair of states; a vector over the MDPs, J, or the value samples, K; or a

@@ -24,8 +24,8 @@ from bellief.types import BoxSpaces
 
 DEVICES = ("auto", "cpu", "gpu")
 RUNS = "runs"
-# Groups of runs that step at once beside a GPU. Stepping fifty small runs is soon done: more groups cost more than they
-# save. Large runs are those above LARGE_RUN bytes.
+# Groups of runs that step at once while a GPU plans. Stepping fifty small runs takes little time: more groups cost more
+# than they save. Large runs are those above LARGE_RUN bytes.
 MOST_GROUPS, MOST_LARGE_GROUPS = 2, 10
 # Stepping large runs takes a quarter of the time of planning them, on a GPU whose time grows with their number.
 LARGE_WAVES = 2
@@ -85,7 +85,7 @@ def plans_one_by_one(spaces: Any, platform: str) -> bool:
 def plans_lightly(agent: Any, spaces: Any, width: int | None) -> bool:
     """Whether a CPU has finished an agent's plans before a GPU has begun.
 
-    But many runs whose steps are not light step faster in several groups, as they do beside a GPU.
+    But many runs whose steps are not light step faster in several groups, as they do where a GPU plans.
     """
     known = costs(agent)
     few = width is None or width <= CPU_WIDTH or known.constant_steps

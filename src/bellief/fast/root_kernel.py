@@ -1,8 +1,7 @@
 """`gaussian.semidefinite_root` as one kernel on an NVIDIA GPU.
 
 One elimination is a handful of operations on one small matrix, and each needs the one before. Called one by one they
-take a GPU microseconds apiece however little there is to do; here a matrix stays with one multiprocessor until it is
-done.
+take a GPU microseconds each, however small they are; here a matrix stays on one multiprocessor until it is done.
 """
 
 import functools
@@ -45,7 +44,7 @@ def _kernel(states: int, covariance, output):
         variance, least = (jnp.sum(jnp.where(here, every, 0)) for every in (row, floor))
         has_variance = variance > least
         row = jnp.where(has_variance & (index >= pivot), row / jnp.sqrt(jnp.where(has_variance, variance, 1)), 0)
-        output[pivot] = row  # rows that were added stay as they are: nobody reads them
+        output[pivot] = row  # padding rows are never read
         return rest - row[:, None] * row[None]
 
     jax.lax.fori_loop(0, states, eliminate, given)

@@ -105,7 +105,7 @@ def by_sampled_joint(
     """
     if samples < mdps.reward.shape[0]:
         raise UserError(
-            f"Each of the {mdps.reward.shape[0]} MDPs needs a sample of its own, and {samples} are too few."
+            f"Each of the {mdps.reward.shape[0]} MDPs needs at least one sample, and {samples} are too few."
         )
     transition, reward = jax.vmap(bellman.under_policy, in_axes=(0, None))(mdps, policy)
     discount = mdps.discount.reshape(-1)[0]

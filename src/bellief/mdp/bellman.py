@@ -132,7 +132,7 @@ def modified_policy_iteration(
     mdp = _on_device(mdp)
     discount = mdp.discount
     reach = jnp.where(discount < 1, discount / jnp.where(discount < 1, 1 - discount, 1), 0)
-    # An end is one more state, worth zero for ever; its change, zero, belongs to the bounds.
+    # An end is one more state with value zero; its change, zero, belongs to the bounds.
     ends = jnp.any(mdp.termination > 0)
 
     def greedy_step(values):

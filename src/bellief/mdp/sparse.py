@@ -33,7 +33,7 @@ SWEEPS = 200_000
 
 class SparseMDP(NamedTuple):
     """A finite MDP, or those rows of it that are needed. Row r leads to state t with probability
-    `excess[r, t] + spread[r]`: what is listed stands in the sparse matrix, and the rest is spread evenly over all
+    `excess[r, t] + spread[r]`: what is listed is in the sparse matrix, and the rest is spread evenly over all
     states. What is missing to one is the end of the episode.
     """
 
@@ -104,7 +104,7 @@ def _solve(step, constant: np.ndarray, discount: float, guess: np.ndarray | None
 
 
 def _dot(first: np.ndarray, second: np.ndarray) -> Any:
-    # Not `@`: BLAS would wake its threads for every short product, which costs more than all the rest.
+    # Not `@`: BLAS would start its threads for every short product, which costs more than the product.
     return np.einsum("i,i->", first, second)
 
 

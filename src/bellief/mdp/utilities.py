@@ -4,7 +4,7 @@ With `later` the utilities of step t + 1, `sampled` is the paper's first formula
 `later` value samples V ~ psi_{t+1} instead, `expected` is its third, the one behind all its results.
 
 Deviation: the printed second and third formulas have r(s, a) inside the sum over s', which would count the reward
-once per next state; it stands outside here.
+once per next state; here it is outside the sum.
 
 >>> import jax, numpy as np
 >>> from bellief.envs import make

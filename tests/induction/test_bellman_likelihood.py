@@ -9,8 +9,9 @@ import pytest
 from scipy import stats
 
 from bellief.errors import UserError
-from bellief.induction import linkage, method2, method3, stationary
-from bellief.induction.linkage import Rows
+from bellief.induction import bellman_likelihood as shared
+from bellief.induction import method2, method3, stationary
+from bellief.induction.bellman_likelihood import Rows
 
 DISCOUNT = 0.8
 
@@ -38,13 +39,13 @@ def test_the_mean_link_is_that_over_all_combinations_of_rows(double, oracle):
     rows = rows_of(oracle, 0, 6)
     values, after, sigma = np.array([0.3, -0.4]), np.array([0.1, 0.6]), np.array([0.7, 1.1])
     expected = np.mean([link(values, after, *mdp, sigma) for mdp in whole(rows)])
-    found = linkage.log_mean(linkage.log_links(values, after, rows, DISCOUNT, sigma))
+    found = shared.log_mean(shared.log_links(values, after, rows, DISCOUNT, sigma))
     np.testing.assert_allclose(np.exp(found), expected, rtol=1e-10)
 
 
 def test_effective_sizes():
     logs = jnp.log(jnp.array([[1.0, 1.0], [1.0, 1e-12], [1.0, 1e-12], [1.0, 1e-12]]))
-    np.testing.assert_allclose(linkage.effective_sizes(logs), [4.0, 1.0], rtol=1e-5)
+    np.testing.assert_allclose(shared.effective_sizes(logs), [4.0, 1.0], rtol=1e-5)
 
 
 def test_with_its_own_push_forward_method_3_is_mean_field(double, oracle, check):
@@ -65,7 +66,7 @@ def test_with_its_own_push_forward_method_3_is_mean_field(double, oracle, check)
     variance = weight @ (own - mean) ** 2
     np.testing.assert_allclose(variance, backed_up.var(0) + sigma**2, rtol=0.12)
     # Without the denominator the answer is another one.
-    wrong = np.exp(jax.vmap(lambda v: linkage.log_mean(linkage.log_links(v, after, posterior, DISCOUNT, sigma)))(own))
+    wrong = np.exp(jax.vmap(lambda v: shared.log_mean(shared.log_links(v, after, posterior, DISCOUNT, sigma)))(own))
     gap = np.abs((wrong / wrong.sum()) @ own - backed_up.mean(0))
     assert (gap > 6 * error).any()
 
@@ -76,7 +77,7 @@ def test_method_2_is_method_3_by_another_way(double, oracle):
     likelihood = jnp.asarray(np.random.default_rng(1).normal(size=(50, 2)))
     weighted = method2.weigh(prior, likelihood)
     values, after, sigma = jnp.array([0.5, 0.0]), jnp.array([1.0, -1.0]), jnp.array([0.8, 0.9])
-    links = np.exp(linkage.log_links(values, after, prior, DISCOUNT, sigma))
+    links = np.exp(shared.log_links(values, after, prior, DISCOUNT, sigma))
     shares = np.exp(likelihood) / np.exp(likelihood).mean(0)
     expected = np.prod((links * shares).mean(0) / links.mean(0))
     found = method2.log_likelihood(values, after, weighted, prior, DISCOUNT, sigma)
@@ -118,12 +119,12 @@ def test_equal_draws_give_the_regression(double, check, key, oracle):
     mean, covariance = method3.point_mass(one.transition[0], one.reward[0], DISCOUNT, sigma, jnp.zeros(2), prior_sd)
 
     def target(values):
-        return -jnp.sum((values / prior_sd) ** 2) / 2 + linkage.log_mean(
-            linkage.log_links(values, values, one, DISCOUNT, sigma)
+        return -jnp.sum((values / prior_sd) ** 2) / 2 + shared.log_mean(
+            shared.log_links(values, values, one, DISCOUNT, sigma)
         )
 
     first = np.random.default_rng(3).normal(0, 3, (600, 2))
-    chains = linkage.sample_values(key, jax.vmap(target), jnp.asarray(first), 150)
+    chains = shared.sample_values(key, jax.vmap(target), jnp.asarray(first), 150)
     for state in range(2):
         check.same_law(chains.values[:, state], stats.norm(mean[state], np.sqrt(covariance[state, state])))
     assert 0.1 < float(chains.acceptance) < 0.9

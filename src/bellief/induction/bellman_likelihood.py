@@ -1,6 +1,7 @@
-"""What Methods 2 and 3 share: how well an MDP links two value functions, and a sampler for value functions.
+"""What Methods 2 and 3 share: the likelihood of an MDP given two value functions, by how well they satisfy its Bellman
+equation, and a sampler for value functions.
 
-The link and what follows from it::
+The likelihood and what follows from it::
 
     l(mdp) = exp(-|V_i - r - discount P V_{i+1}|^2 / (2 sigma^2)),   P(mdp | V_i, V_{i+1}) proportional to prior * l.
 
@@ -11,19 +12,19 @@ whole MDPs would. Without this the estimates degenerate at once: l asks every st
 Deviation: the paper prints l with V_i and V_{i+1} exchanged, and without the prior as a factor.
 
 >>> import jax, jax.numpy as jnp
->>> from bellief.induction import linkage
+>>> from bellief.induction import bellman_likelihood as shared
 >>> chain = jnp.broadcast_to(jnp.eye(2), (3, 2, 2))  # three draws of two states that stay where they are
->>> rows = linkage.Rows(chain, reward=jnp.array([[0.9, 1.0], [1.0, 1.0], [1.1, 1.0]]), log_weight=jnp.zeros((3, 2)))
+>>> rows = shared.Rows(chain, reward=jnp.array([[0.9, 1.0], [1.0, 1.0], [1.1, 1.0]]), log_weight=jnp.zeros((3, 2)))
 >>> values, sigma = jnp.array([2.0, 2.0]), jnp.array([0.1, 0.1])
->>> links = linkage.log_links(values, values, rows, discount=0.5, sigma=sigma)
->>> print(links.round(2)[:, 0], linkage.effective_sizes(links).round(1))
+>>> links = shared.log_links(values, values, rows, discount=0.5, sigma=sigma)
+>>> print(links.round(2)[:, 0], shared.effective_sizes(links).round(1))
 [-0.5  0.  -0.5] [2.8 3. ]
->>> bool(linkage.log_mean(links) < 0), linkage.log_ratio(values, values, rows, rows, 0.5, sigma).item()
+>>> bool(shared.log_mean(links) < 0), shared.log_ratio(values, values, rows, rows, 0.5, sigma).item()
 (True, 0.0)
->>> print(linkage.residual_spread(values, rows, 0.5).round(3))
+>>> print(shared.residual_spread(values, rows, 0.5).round(3))
 [0.082 0.   ]
 >>> target = lambda many: -jnp.sum(many**2, axis=-1) / 2
->>> chains = linkage.sample_values(jax.random.key(0), target, jax.random.normal(jax.random.key(1), (8, 2)), steps=5)
+>>> chains = shared.sample_values(jax.random.key(0), target, jax.random.normal(jax.random.key(1), (8, 2)), steps=5)
 >>> type(chains).__name__, chains.values.shape
 ('Chains', (8, 2))
 """
