@@ -16,9 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
+import bellief
 from bellief.experiments.compare import parse_agent
-from bellief.experiments.run_box import open_box, run_box
-from bellief.registry import AGENTS, find
 
 HALF_LIFE = {"pendulum": 2500.0, "linear-model": 1000.0}
 AGENT_ORDER = ("bbi", "bbi:mode=paper", "psrl", "gptd", "vdqn")
@@ -32,19 +31,17 @@ def marks(steps: int) -> tuple[int, ...]:
 def measure(env: str, text: str, first: int, options: argparse.Namespace) -> list[dict]:
     """Some runs of one agent."""
     _, agent, settings = parse_agent(text)
-    world = open_box(env, {})
     runs = min(options.width, options.first + options.runs - first)
-    result = run_box(
-        world,
-        find(AGENTS, "agent", agent),
+    result = bellief.run(
+        env,
+        agent,
         options.steps,
         runs,
         options.seed,
-        settings,
-        HALF_LIFE[env],
-        runs,
-        marks(options.steps),
-        None,
+        settings=settings,
+        half_life=HALF_LIFE[env],
+        width=runs,
+        readings=marks(options.steps),
         first_run=first,
     )
     grid = np.unique(np.round(np.geomspace(100, options.steps, 60)).astype(int))

@@ -33,7 +33,7 @@ def main() -> None:
     spaces = environment.spaces
     plan = jax.jit(lambda key, state: bbi.plan(key, config, spaces, state))
     update = jax.jit(lambda state, transition: bbi.update(config, state, transition))
-    step = jax.jit(lambda state, action, luck: environment.step((), state, action, luck))
+    step = jax.jit(lambda state, action, noise: environment.step((), state, action, noise))
     features = bbi.value_map(config, 2)
     (left, bottom), (right, top) = spaces.low, spaces.high
     grid = np.stack(np.meshgrid(np.linspace(left, right, 81), np.linspace(bottom, top, 81)), axis=-1).reshape(-1, 2)
@@ -56,11 +56,11 @@ def main() -> None:
             visited.append(np.asarray(state.memory.states[: int(memories.known(state.memory))]))
             print(f"after {number} steps: mean sd over the plane {draws.std(0).mean():.4f}", flush=True)
         action = jnp.int32(generator.integers(3))
-        luck = generator.random(2).astype(np.float32)
-        outcome = step(observation, action, luck)
+        noise = generator.random(2).astype(np.float32)
+        outcome = step(observation, action, noise)
         seen = Transition(observation, action, outcome.reward, outcome.state, outcome.terminated)
         state = update(state, seen)
-        observation = environment.start((), luck[::-1]) if bool(outcome.terminated) else outcome.state
+        observation = environment.start((), noise[::-1]) if bool(outcome.terminated) else outcome.state
     titles = [f"after {mark:,} random steps" for mark in MARKS]
     figure = plot_planes(
         (left, right, bottom, top), means, spreads, titles, "angle (rad)", "angular velocity (rad/s)", visited

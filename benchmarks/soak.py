@@ -17,7 +17,7 @@ import numpy as np
 
 from bellief.agents import psrl
 from bellief.envs import make
-from bellief.experiments import loop
+from bellief.experiments import compiled_environments, compiled_loop, compiled_steps, event_loop
 
 
 def resident() -> int:
@@ -33,12 +33,12 @@ def main() -> int:
     steps = parser.parse_args().steps
     lanes = parser.parse_args().lanes
     environment = make("nchain")
-    keys = jax.vmap(lambda number: loop.run_keys(0, "nchain", "psrl", number))(np.arange(lanes))
+    keys = jax.vmap(lambda number: compiled_steps.run_keys(0, "nchain", "psrl", number))(np.arange(lanes))
     readings = list(np.linspace(steps / 20, steps, 20).astype(int))
     plans = [t * (t + 1) // 2 for t in range(1, 200)]
-    events = loop.run_chunk(
+    events = compiled_loop.run_batch(
         keys,
-        loop.make_tables(environment.outcomes),
+        compiled_environments.make_tables(environment.outcomes),
         psrl,
         psrl.Config(),
         environment.spaces(),
@@ -48,7 +48,7 @@ def main() -> int:
     )
     began, memory, last, totals = time.monotonic(), [], None, []
     for event in events:
-        if isinstance(event, loop.Reading):
+        if isinstance(event, event_loop.Reading):
             memory.append(resident())
             totals.append(event.total / event.step)
         last = event

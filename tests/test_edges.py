@@ -11,7 +11,7 @@ import pytest
 
 import bellief
 from bellief.beliefs import dirichlet, normal_gamma, tabular
-from bellief.experiments import loop
+from bellief.experiments import compiled_environments, compiled_loop, compiled_steps, event_loop
 from bellief.mdp.tabular import make_outcomes
 from bellief.types import Spaces, Transition
 
@@ -52,12 +52,12 @@ def test_average_rewards_agree_with_double_precision(offset):
     """One long segment: plain float32 sums of these are wrong by 1e-3 and more."""
     steps, rewards = 300_000, np.array([offset, offset + 1 / 3])
     outcomes = make_outcomes(np.array([[[0.5, 0.5]]]), np.zeros((1, 1, 2), int), rewards[None, None], [1.0])
-    keys = jax.vmap(lambda number: loop.run_keys(0, "sum", "still", number))(np.arange(2))
+    keys = jax.vmap(lambda number: compiled_steps.run_keys(0, "sum", "still", number))(np.arange(2))
     spaces = Spaces(1, 1, False, 0.0, 1.0)
-    *events, _ = loop.run_chunk(
-        keys, loop.make_tables(outcomes), Still, Still.Config(), spaces, [], [1000, steps], 100.0
+    *events, _ = compiled_loop.run_batch(
+        keys, compiled_environments.make_tables(outcomes), Still, Still.Config(), spaces, [], [1000, steps], 100.0
     )
-    readings = [event for event in events if isinstance(event, loop.Reading)]
+    readings = [event for event in events if isinstance(event, event_loop.Reading)]
     low, high = (np.float64(np.float32(reward)) for reward in rewards)
     for lane in range(2):
         # How often each reward came follows from the total; then the total must be that sum, to rounding.

@@ -9,9 +9,11 @@ import numpy as np
 import textbook
 
 import bellief
+from bellief import fast
 from bellief.agents import bbi, psrl
 from bellief.beliefs import dirichlet, tabular
-from bellief.experiments import loop, segments
+from bellief.experiments import compiled_environments, compiled_steps
+from bellief.fast import random_keys
 from bellief.mdp import bellman
 from bellief.mdp.tabular import TabularMDP
 from bellief.types import Spaces
@@ -107,21 +109,27 @@ def posterior(states, mdps=1000):
 
 def draw_rows(mdps=10, states=264, actions=4):
     counts = jnp.asarray(textbook.sparse_counts(states, actions, np.random.default_rng(0)))
-    sample = jax.jit(lambda key: dirichlet.sample(key, 0.5, counts, jnp.float32, 3))
-    many = jax.jit(lambda keys: jax.vmap(sample)(keys))
-    return lambda seed: many(jax.random.split(jax.random.key(seed), mdps))
+
+    @jax.jit
+    def many(keys):
+        with fast.enabled():
+            return jax.vmap(lambda key: dirichlet.sample(key, 0.5, counts, jnp.float32, 3))(keys)
+
+    return lambda seed: many(jax.random.split(random_keys.key(seed), mdps))
 
 
 def stepping(steps, runs=50):
     """Steps of the compiled loop with the beliefs' updates, under the first random policy."""
     environment = bellief.make("nchain")
-    tables = loop.make_tables(environment.outcomes)
-    agent = {"agent": psrl, "config": psrl.Config()}
-    keys = jax.vmap(lambda run: loop.run_keys(0, "nchain", "psrl", run))(np.arange(runs))
+    tables = compiled_environments.make_tables(environment.outcomes)
+    program = compiled_steps.program(psrl, psrl.Config(), environment.spaces())
+    keys = jax.vmap(lambda run: compiled_steps.run_keys(0, "nchain", "psrl", run))(np.arange(runs))
 
     def call(seed):
-        begun = segments.begin(keys, tables, spaces=environment.spaces(), **agent)
-        return segments.advance(keys, tables, np.int32(0), np.int32(steps // runs), np.float32(1e-3), begun, **agent)
+        begun = compiled_steps.begin(keys, tables, program=program)
+        return compiled_steps.advance(
+            keys, tables, np.int32(0), np.int32(steps // runs), np.float32(1e-3), begun, program=program
+        )
 
     return call
 

@@ -7,7 +7,6 @@ import importlib
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from bellief.compiler import prefer
 from bellief.errors import UserError
 from bellief.registry import register_with_gymnasium
 
@@ -111,6 +110,5 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-prefer()
 # `gymnasium.make("bellief:NChain-v0")` imports this package and expects the names to be known from then on.
 register_with_gymnasium()

@@ -171,7 +171,7 @@ class Fourier:
 
 @dataclasses.dataclass(frozen=True)
 class Together:
-    """Several maps side by side."""
+    """Several maps, concatenated."""
 
     maps: tuple[Features, ...]
 

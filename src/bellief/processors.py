@@ -1,4 +1,4 @@
-"""What this machine computes with. Imports nothing of JAX, so that it can be asked before JAX starts."""
+"""Cores and devices of this machine. Imports nothing of JAX, so that it can be used before JAX starts."""
 
 import importlib.util
 import os
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bellief.errors import UserError
 
-# Where this variable says "gpu", as `--device gpu` makes it, light plans are not left to the processor.
+# Where this variable is "gpu", as `--device gpu` sets it, light plans are made on the GPU too.
 INSIST = "BELLIEF_DEVICE"
 
 
@@ -16,7 +16,7 @@ def cores() -> int:
 
 
 def processors_only() -> bool:
-    """Whether JAX can find nothing but processors here."""
+    """Whether JAX can find only CPUs here."""
     return os.environ.get("JAX_PLATFORMS") == "cpu" or importlib.util.find_spec("jax_plugins") is None
 
 

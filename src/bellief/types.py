@@ -37,8 +37,8 @@ class Spaces(NamedTuple):
     """What an agent is told about a tabular environment before it starts; hashable, hence static under jit.
 
     `terminates` says whether episodes can end, in which case the belief reserves one more outcome for the end.
-    `reward_low` and `reward_high` bound a single reward; the paper's sigma rule needs them. `None` where nobody knows:
-    then the rewards seen so far stand in for them.
+    `reward_low` and `reward_high` bound a single reward; the paper's sigma rule needs them. `None` where unknown:
+    then the rewards seen so far are used instead.
     `support` bounds the number of different outcomes of any one pair, where that is known. Samplers use it to draw
     faster; it never changes what they draw from.
     """
@@ -54,7 +54,7 @@ class Spaces(NamedTuple):
 class BoxSpaces(NamedTuple):
     """What an agent is told about a continuous environment before it starts; hashable, hence static under jit.
 
-    `low` and `high` bound each dimension, None where nobody knows. `termination` says of a single state whether it ends
+    `low` and `high` bound each dimension, None where unknown. `termination` says of a single state whether it ends
     an episode; where it is None the end is learned from data, if `terminates`. `start_low` and `start_high` bound the
     states that episodes begin in. Rewards are bounded as in `Spaces`.
     """

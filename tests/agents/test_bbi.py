@@ -74,7 +74,7 @@ def test_joint_induction_against_numpy(mdps, rule, score):
     np.testing.assert_allclose(info.value_sd, expected_values.std(0), rtol=1e-3)
 
 
-def test_an_action_gets_the_better_of_two_opinions(oracle):
+def test_an_action_gets_the_better_of_two_scores(oracle):
     both = oracle.random_mdp(5, STATES, ACTIONS, count=2 * MDPS)
 
     def score(q):
@@ -92,15 +92,13 @@ def test_an_action_gets_the_better_of_two_opinions(oracle):
 
 def test_who_asks_for_a_second_opinion():
     light = tabular.Prior(sparse=True)
-    assert bbi.Config(rule="optimistic").opinions(100) == (tabular.PAPER_PRIOR, light)
-    assert bbi.Config(rule="mean", values="joint", second_opinion=True).opinions(100) == (tabular.PAPER_PRIOR, light)
+    assert bbi.Config(rule="optimistic").priors(100) == (tabular.PAPER_PRIOR, light)
+    assert bbi.Config(rule="mean", values="joint", second_opinion=True).priors(100) == (tabular.PAPER_PRIOR, light)
     for other in ("mean", "thompson", "cautious"):
-        assert bbi.Config(rule=other).opinions(100) == (tabular.PAPER_PRIOR,)
-    assert bbi.Config(rule="optimistic", second_opinion=False).opinions(100) == (tabular.PAPER_PRIOR,)
-    assert bbi.Config(rule="optimistic", prior=light).opinions(100) == (light,)
-    assert bbi.Config(rule="optimistic").opinions(2) == (tabular.PAPER_PRIOR,), (
-        "two halves weigh one observation already"
-    )
+        assert bbi.Config(rule=other).priors(100) == (tabular.PAPER_PRIOR,)
+    assert bbi.Config(rule="optimistic", second_opinion=False).priors(100) == (tabular.PAPER_PRIOR,)
+    assert bbi.Config(rule="optimistic", prior=light).priors(100) == (light,)
+    assert bbi.Config(rule="optimistic").priors(2) == (tabular.PAPER_PRIOR,), "two halves weigh one observation already"
     with pytest.raises(UserError, match="needs the joint value belief"):
         bbi.Config(rule="mean", second_opinion=True)
 

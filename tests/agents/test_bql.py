@@ -12,7 +12,7 @@ from bellief.agents.schedule import update_steps
 from bellief.beliefs import normal_gamma
 from bellief.beliefs.normal_gamma import Parameters
 from bellief.envs import make
-from bellief.experiments import loop
+from bellief.experiments import compiled_environments, compiled_loop, compiled_steps, event_loop
 from bellief.types import Spaces, Transition
 
 SPACES = Spaces(3, 2, terminates=True, reward_low=-1.0, reward_high=1.0)
@@ -329,12 +329,12 @@ def test_with_and_without_jit(update_rule, selection):
 @functools.cache
 def rewards_on_nchain(config):
     environment, steps = make("nchain"), 2_000
-    keys = jax.vmap(lambda run: loop.run_keys(0, "nchain", "bql", run))(np.arange(4))
-    tables = loop.make_tables(environment.outcomes)
-    *events, last = loop.run_chunk(
+    keys = jax.vmap(lambda run: compiled_steps.run_keys(0, "nchain", "bql", run))(np.arange(4))
+    tables = compiled_environments.make_tables(environment.outcomes)
+    *events, last = compiled_loop.run_batch(
         keys, tables, bql, config, environment.spaces(), update_steps(steps), [steps], half_life=100.0
     )
-    return next(event for event in events if isinstance(event, loop.Reading)).total / steps, last.agent
+    return next(event for event in events if isinstance(event, event_loop.Reading)).total / steps, last.agent
 
 
 def test_in_the_loop():

@@ -9,7 +9,7 @@ from bellief.agents import bss
 from bellief.agents.schedule import update_steps
 from bellief.beliefs import normal_gamma, tabular
 from bellief.envs import make
-from bellief.experiments import loop
+from bellief.experiments import compiled_environments, compiled_loop, compiled_steps, event_loop
 from bellief.types import Spaces, Transition
 
 DISCOUNT = 0.9
@@ -166,9 +166,9 @@ def test_outcomes_and_rewards_are_drawn_from_their_predictions(key, check):
     check.same_law(rewards, stats.t(6.0, 0.5, np.sqrt(4.0 * 3 / (2 * 3))))
 
 
-def test_luck_is_independent_between_levels():
-    luck = bss.draw_luck(jax.random.key(0), bss.Config(), 2, jnp.float32)
-    drawn = np.concatenate([np.ravel(values) for level in luck for values in (level.outcomes, level.rewards)])
+def test_noise_is_independent_between_levels():
+    noise = bss.draw_noise(jax.random.key(0), bss.Config(), 2, jnp.float32)
+    drawn = np.concatenate([np.ravel(values) for level in noise for values in (level.outcomes, level.rewards)])
     assert len(np.unique(drawn)) == len(drawn) == 2 * 4 + 2 * 4 * 2 * 2 + 16 * 2 * 4 + 16 * 2 * 4 * 2 * 2
 
 
@@ -288,12 +288,12 @@ def test_with_and_without_jit(growth):
 
 def test_in_the_loop():
     environment, steps, config = make("doubleloop"), 1_000, bss.Config()
-    keys = jax.vmap(lambda run: loop.run_keys(0, "doubleloop", "bss", run))(np.arange(4))
-    tables = loop.make_tables(environment.outcomes)
-    *events, last = loop.run_chunk(
+    keys = jax.vmap(lambda run: compiled_steps.run_keys(0, "doubleloop", "bss", run))(np.arange(4))
+    tables = compiled_environments.make_tables(environment.outcomes)
+    *events, last = compiled_loop.run_batch(
         keys, tables, bss, config, environment.spaces(), update_steps(steps), [500, steps], half_life=100.0
     )
-    half, whole = (event.total for event in events if isinstance(event, loop.Reading))
+    half, whole = (event.total for event in events if isinstance(event, event_loop.Reading))
     # The better loop pays 0.4 a step, the other 0.2.
     assert (whole - half).mean() / 500 > 0.35
     np.testing.assert_array_equal(last.agent.belief.counts.sum(axis=(1, 2, 3)), steps)

@@ -11,7 +11,7 @@ from scipy import integrate, stats
 from bellief import UserError
 from bellief.agents import vdqn
 from bellief.envs import make
-from bellief.experiments import loop
+from bellief.experiments import compiled_environments, compiled_loop, compiled_steps, event_loop
 from bellief.mdp.tabular import make_outcomes
 from bellief.types import Spaces, Transition
 
@@ -231,11 +231,18 @@ def test_extreme_rewards_leave_everything_finite():
 
 
 def run(environment, config, steps, readings, runs=4):
-    keys = jax.vmap(lambda number: loop.run_keys(0, environment.name, "vdqn", number))(np.arange(runs))
-    *events, last = loop.run_chunk(
-        keys, loop.make_tables(environment.outcomes), vdqn, config, environment.spaces(), [1], readings, 100.0
+    keys = jax.vmap(lambda number: compiled_steps.run_keys(0, environment.name, "vdqn", number))(np.arange(runs))
+    *events, last = compiled_loop.run_batch(
+        keys,
+        compiled_environments.make_tables(environment.outcomes),
+        vdqn,
+        config,
+        environment.spaces(),
+        [1],
+        readings,
+        100.0,
     )
-    return [event.total for event in events if isinstance(event, loop.Reading)], last.agent
+    return [event.total for event in events if isinstance(event, event_loop.Reading)], last.agent
 
 
 def test_learns_which_arm_pays():

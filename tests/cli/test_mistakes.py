@@ -175,7 +175,7 @@ RUN_MISTAKES = {
 
 @pytest.mark.parametrize("mistake", RUN_MISTAKES)
 def test_run_options(call, monkeypatch, mistake):
-    monkeypatch.setattr("bellief.experiments.loop.run_chunk", None)  # nothing may be computed
+    monkeypatch.setattr("bellief.experiments.compiled_loop.run_batch", None)  # nothing may be computed
     options, fragments = RUN_MISTAKES[mistake]
     assert_one_sentence(call(*RUN, *options), *fragments)
 

@@ -15,9 +15,9 @@ GOLDEN_MATRIX = [1.145338166, 0.036336844, 0.172532237, -0.1997471]
 GOLDEN_REWARD = [0.00713552293, -0.00271973622, -0.00602238014, 0.00232772097]
 
 
-@pytest.mark.parametrize(("action", "luck"), [(0, 0.5), (1, 0.0), (2, 0.9)])
-def test_the_pendulum_obeys_its_equation(action, luck):
-    force = 50 * (action - 1) + 10 * (2 * luck - 1)
+@pytest.mark.parametrize(("action", "uniform"), [(0, 0.5), (1, 0.0), (2, 0.9)])
+def test_the_pendulum_obeys_its_equation(action, uniform):
+    force = 50 * (action - 1) + 10 * (2 * uniform - 1)
 
     def slope(_, state):
         angle, velocity = state
@@ -28,7 +28,7 @@ def test_the_pendulum_obeys_its_equation(action, luck):
 
     state = np.array([0.3, -0.8])
     expected = solve_ivp(slope, (0, 0.1), state, rtol=1e-10, atol=1e-12).y[:, -1]
-    found = pendulum.step((), jnp.asarray(state, jnp.float32), jnp.int32(action), jnp.array([luck, 0.0]))
+    found = pendulum.step((), jnp.asarray(state, jnp.float32), jnp.int32(action), jnp.array([uniform, 0.0]))
     np.testing.assert_allclose(found.state, expected, atol=1e-3)
     assert float(found.reward) == 0.0
 

@@ -10,15 +10,15 @@ import pandas as pd
 import pytest
 
 import bellief
-from bellief.agents import bbi
+from bellief.agents import bbi, psrl
 from bellief.agents.schedule import update_steps
 from bellief.errors import UserError
-from bellief.experiments import loop
+from bellief.experiments import compiled_loop, event_loop, task
 from bellief.experiments.results import check_new_folder, reading_steps, summarise
 
 # By name, because the function `run` hides the module of that name in the package.
 run_module = importlib.import_module("bellief.experiments.run")
-chunks_module = importlib.import_module("bellief.experiments.chunks")
+batches_module = importlib.import_module("bellief.experiments.batches")
 
 # The same in every test, so that one compilation serves all of them.
 STEPS = 60
@@ -56,6 +56,17 @@ def test_a_run_does_not_depend_on_how_many_there_are(five):
     for number in range(5):
         assert_same_run(five, twenty, number)
     assert (twenty.total[3] != twenty.total[13]).any()
+
+
+def test_a_single_run_is_computed_alone_where_that_changes_nothing():
+    """PSRL in NChain: the run that it is among many, bit for bit. In DoubleLoop values round differently."""
+    alone, many = (bellief.run("nchain", "psrl", 500, runs) for runs in (1, 3))
+    for name in ("total", "smoothed", "policies", "gain"):
+        np.testing.assert_array_equal(getattr(alone, name)[0], getattr(many, name)[0])
+    plans = [frame[frame["run"] == 0].reset_index(drop=True) for frame in (alone.info, many.info)]
+    pd.testing.assert_frame_equal(*plans, check_exact=True)
+    widths = [task.open_task(env, {}).default_width("cpu", 1, psrl) for env in ("nchain", "doubleloop")]
+    assert widths == [1, 10]
 
 
 def test_same_seed_same_result(five):
@@ -146,8 +157,8 @@ def test_progress_ends_at_one():
     assert seen[-1] == 1.0
 
 
-def test_an_error_stops_every_chunk(monkeypatch):
-    """A pool waits for its threads, so the other chunks must notice that one of them gave up."""
+def test_an_error_stops_every_batch(monkeypatch):
+    """A pool waits for its threads, so the other batches must notice that one of them failed."""
     ticks, number = [], itertools.count()
 
     def events(*arguments):
@@ -158,10 +169,10 @@ def test_an_error_stops_every_chunk(monkeypatch):
                 raise KeyboardInterrupt
             time.sleep(0.001)
             ticks.append(step)
-            yield loop.Plan(step, bbi.Info(*(np.zeros(10) for _ in bbi.Info._fields)))
+            yield event_loop.Plan(step, bbi.Info(*(np.zeros(10) for _ in bbi.Info._fields)))
 
-    monkeypatch.setattr(loop, "run_chunk", events)
-    monkeypatch.setattr(chunks_module, "workers", lambda chunks, places: 2)
+    monkeypatch.setattr(compiled_loop, "run_batch", events)
+    monkeypatch.setattr(batches_module, "workers", lambda batches, places: 2)
     with pytest.raises(KeyboardInterrupt):
         learn(runs=20)
     assert len(ticks) < 5_000

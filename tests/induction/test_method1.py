@@ -14,11 +14,7 @@ STATES, MDPS = 3, 4
 SMALL = method1.Settings(samples=6, utility_samples=2)
 
 
-def draw_once(key, settings, progress):
-    luck = method1.luck(key[None], settings, progress)[0]
-    return method1.draw(key, settings, progress, luck)
-
-
+draw_once = method1.draw
 draw = jax.jit(draw_once, static_argnums=1)
 
 
@@ -30,13 +26,20 @@ def chains(mdps, policy):
     return jnp.einsum("sa,jsat->jst", policy, mdps.transition), jnp.einsum("sa,jsa->js", policy, mdps.reward)
 
 
+def push(key, settings, progress, mdps, policy, values, weight):
+    """Back up, and refit."""
+    transition, reward = chains(mdps, policy)
+    samples = reward[:, None] + mdps.discount[0] * jnp.einsum("jst,kt->jks", transition, values)
+    return method1.refit(key, settings, progress, mdps, policy, samples, weight)
+
+
 def run(key, settings, mdps, policy, final, steps, sigma=1.0):
     """Several steps of Method 1, without the library's own loop."""
 
     def step(progress, step_key):
         draw_key, push_key = jax.random.split(step_key)
         values, weight, progress, _ = draw_once(draw_key, settings, progress)
-        return method1.push(push_key, settings, progress, mdps, policy, chains(mdps, policy), values, weight), None
+        return push(push_key, settings, progress, mdps, policy, values, weight), None
 
     @jax.jit
     def all_steps(keys):
@@ -81,9 +84,7 @@ def test_push_against_loops(oracle):
     generator = np.random.default_rng(2)
     values, weight = generator.normal(size=(6, STATES)), generator.dirichlet(np.ones(MDPS), 6).T
     before = method1.start(SMALL, jnp.zeros((MDPS, STATES)), jnp.asarray(0.125))
-    after = method1.push(
-        jax.random.key(0), SMALL, before, mdps, policy, chains(mdps, policy), jnp.asarray(values), jnp.asarray(weight)
-    )
+    after = push(jax.random.key(0), SMALL, before, mdps, policy, jnp.asarray(values), jnp.asarray(weight))
     backed_up = np.zeros((MDPS, 6, STATES))
     for j in range(MDPS):
         transition, reward = oracle.chain_of(oracle.one_of(mdps, j), policy)
@@ -172,9 +173,7 @@ def test_sigma_is_kept_for_later_steps(oracle):
     _, weight, progress, _ = draw(jax.random.key(0), ONE, far_away([1000.0, 1010.0]))
     mdps = single(oracle.random_mdp(0, 1, 1, count=2))
     policy = jnp.ones((1, 1))
-    pushed = method1.push(
-        jax.random.key(1), ONE, progress, mdps, policy, chains(mdps, policy), jnp.zeros((1, 1)), weight
-    )
+    pushed = push(jax.random.key(1), ONE, progress, mdps, policy, jnp.zeros((1, 1)), weight)
     assert float(pushed.sigma) == 32.0
     again = pushed._replace(belief=progress.belief, utilities=progress.utilities)
     _, _, later, diagnostics = draw(jax.random.key(2), ONE, again)

@@ -1,7 +1,6 @@
 import itertools
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -34,19 +33,6 @@ def average(mdp):
 def test_exact_evaluation_solves_the_linear_system(oracle, seed):
     mdp, policy = oracle.random_mdp(seed, 5, 3, ends=0.3), oracle.random_policy(seed, 5, 3)
     np.testing.assert_allclose(bellman.evaluate_exact(mdp, policy), oracle.exact_values(mdp, policy), rtol=1e-10)
-
-
-@pytest.mark.usefixtures("double")
-@pytest.mark.parametrize("states", [4, bellman.WRITTEN_OUT_STATES + 1])
-def test_action_values_of_several_mdps_at_once(oracle, states):
-    mdps, values = oracle.random_mdp(0, states, 3, ends=0.3, count=2), np.random.default_rng(0).normal(size=(2, states))
-    nothing, action_values, axis = bellman.several_action_values(jax.tree.map(jnp.asarray, mdps), 0.9)
-    assert not nothing.any()
-    found = jnp.moveaxis(action_values(jnp.moveaxis(nothing, axis, 0).at[:2].set(values).swapaxes(0, axis)), axis, 0)
-    for j in range(2):
-        expected = mdps.reward[j] + 0.9 * mdps.transition[j] @ values[j]
-        np.testing.assert_allclose(found[j], expected, rtol=1e-12)
-    assert not found[2:].any(), "empty MDPs must not count in a sum"
 
 
 def test_exact_evaluation_in_single_precision(oracle):

@@ -35,7 +35,7 @@ def test_going_on_from_any_checkpoint_gives_the_same_bytes(changes, monkeypatch)
     cell = cell_of(**changes)
     with monkeypatch.context() as impatient:
         # One event a call, so that there is a checkpoint after each; afterwards several share a call.
-        impatient.setattr("bellief.experiments.drive.PATIENCE", 0.0)
+        impatient.setattr("bellief.experiments.event_loop.REPORT_SECONDS", 0.0)
         saved, whole = checkpoints_of(cell)
     assert len(saved) > 30
     for number in (0, len(saved) // 3, len(saved) - 2, len(saved) - 1):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bellief import compiler
+from bellief import fast
 from bellief.values import gaussian
 
 # Few states (the factor is a root of the covariance), many states (it is the centred samples), and more states than
@@ -75,7 +75,7 @@ def test_root_of_a_singular_matrix(states, rank):
 @pytest.mark.parametrize("rank", [3, 20])
 def test_root_in_one_kernel(rank):
     """The kernel for NVIDIA GPUs, interpreted, does the same in the same order."""
-    root_kernel = pytest.importorskip("bellief.values.root_kernel")
+    root_kernel = pytest.importorskip("bellief.fast.root_kernel")
     half = np.random.default_rng(0).normal(size=(rank, 20))
     half[:, 2] = 0
     covariance = jnp.asarray(half.T @ half, jnp.float32)
@@ -87,7 +87,7 @@ def test_root_in_one_kernel(rank):
 def test_root_is_a_kernel_in_programs_for_a_gpu(states, asked):
     """Lowered, not run: that needs no GPU."""
     root = jax.jit(lambda covariance: gaussian.semidefinite_root(covariance))
-    with compiler.building_for("gpu"):
+    with fast.enabled("gpu"):
         text = root.trace(jnp.eye(states)).lower(lowering_platforms=("cuda",)).as_text()
     assert ("triton" in text) == asked
 

@@ -1,11 +1,8 @@
-"""Bayesian Backwards Induction (the paper's Algorithm 3) for tabular MDPs.
+"""Bayesian Backwards Induction with a choice of action rules and value beliefs; the defaults are the paper's.
 
-Two value beliefs: `gaussian` is the paper's; `joint` (ours) keeps each value with the MDP it came from, so that the
-spread over value functions survives the induction and an action rule can use it. With a point psi_H and the `mean` rule
-the joint belief makes BBI the backup of MMBI (multi-MDP backwards induction).
-
-Between updates the agent follows the first-step rule pi_1 as a stationary policy: at t = 10^6 updates lie 1,414 steps
-apart, far beyond the look-ahead.
+Two value beliefs: `gaussian` is the paper's (`bbi_paper` is that algorithm alone); `joint` (ours) keeps each value with
+the MDP it came from, so that the spread over value functions survives the induction and an action rule can use it. With
+a point psi_H and the `mean` rule the joint belief makes BBI the backup of MMBI (multi-MDP backwards induction).
 
 >>> import jax
 >>> from bellief.agents import bbi
@@ -25,36 +22,26 @@ True
 """
 
 import dataclasses
-import functools
 import math
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from bellief.agents import rules
+from bellief.agents import bbi_paper, rules
+from bellief.agents.bbi_paper import Info, value_span
+from bellief.agents.tabular import State, act, init, policy, sample_mdps, update, zeros
 from bellief.beliefs import tabular
-from bellief.compiler import by_platform, with_kernel
-from bellief.draws import split
 from bellief.errors import UserError
 from bellief.induction import method1
-from bellief.mdp import bellman, utilities
+from bellief.mdp import bellman
 from bellief.mdp.tabular import TabularMDP
-from bellief.types import Spaces, Transition
-from bellief.values import gaussian, joint
+from bellief.types import Spaces
+from bellief.values import joint
+
+__all__ = ["Config", "Info", "State", "act", "init", "plan", "policy", "update", "value_span"]
 
 VALUES = ("gaussian", "joint")
-# On a GPU the paper's induction for so many states is one kernel; for nine it would compile for 15 seconds and more.
-SMALL = 8
-# From so many states on a GPU backs samples up by a kernel: gathering the chosen rows first would take it longer.
-LARGE = 128
-# A kernel holds all samples of a few states at once.
-MOST_SAMPLES = 64
-
-
-# Acting looks something up and learning counts: runs step faster one after the other than side by side.
-LIGHT_STEPS = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,17 +54,17 @@ class Config:
         values: value belief; `gaussian` with the `mean` rule (the paper), `joint` with any other rule.
         samples: K; 50, or 20 from 100 states on (the paper's choice for LavaLake 10x10 and Maze).
         optimism, quantile: `optimistic` acts on mean + optimism * sd, or on a quantile where one is given.
-        foresight: 10 for `optimistic`, infinite otherwise. The sampled MDPs show what the belief may come to think
-            after so many more visits of each pair (`tabular.look_ahead`); infinitely many are the posterior itself.
+        foresight: 10 for `optimistic`, infinite otherwise. The sampled MDPs show what the belief may become after so
+            many more visits of each pair (`tabular.look_ahead`); infinitely many are the posterior itself.
         foresight_growth: the visits grow beyond `foresight` to so many times the average number that a pair will
-            receive before the next update, so that no pair is given up for ever; zero lets them stay as they are.
+            receive before the next update, so that no pair is abandoned; zero keeps them constant.
         second_opinion: with `joint`, as many MDPs again are drawn under a prior whose rows weigh one observation, and
             each action gets the better of the two scores (see docs/acting.md). On for `optimistic`, off otherwise;
             also off where the prior itself weighs no more than that.
         draw_every: with `joint`, every so many updates follow one draw from the posterior instead of the rule; zero
             means never.
         tail: `cautious` acts on the mean of the worst `tail` of the distribution.
-        final: psi_H; `zero`, or `own`: each sampled MDP's infinite-horizon values under the policy in force.
+        final: psi_H; `zero`, or `own`: each sampled MDP's infinite-horizon values under the current policy.
     """
 
     values: str | None = None
@@ -107,10 +94,6 @@ class Config:
             raise UserError(f"bbi has no action rule '{self.rule}'; choose one of {', '.join(rules.RULES)}.")
         if self.final not in ("zero", "own"):
             raise UserError(f"bbi knows no final value '{self.final}'; choose zero or own.")
-        if not 0 < self.discount <= 1:
-            raise UserError(f"discount must lie in (0, 1], not {self.discount}.")
-        if self.horizon < 1 or self.mdps < 1:
-            raise UserError(f"horizon and mdps must be at least 1, not {self.horizon} and {self.mdps}.")
         if self.draw_every < 0:
             raise UserError(f"draw_every must be zero or more, not {self.draw_every}.")
         if self.quantile is not None and not 0 < self.quantile < 1:
@@ -125,91 +108,65 @@ class Config:
             raise UserError("second_opinion needs the joint value belief: leave it out, or set values=joint.")
         if not 0 < self.tail <= 1:
             raise UserError(f"tail must lie in (0, 1], not {self.tail}.")
-        self.method1_settings(1)
+        self.paper()
+
+    def paper(self) -> bbi_paper.Config:
+        """The settings that Algorithm 3 has, checked."""
+        names = [field.name for field in dataclasses.fields(bbi_paper.Config)]
+        return bbi_paper.Config(**{name: getattr(self, name) for name in names})
+
+    def method1_settings(self, states: int) -> method1.Settings:
+        """Settings of the Gaussian induction for a problem with so many states."""
+        return self.paper().method1_settings(states)
 
     def least_foresight(self) -> float:
-        """The foresight in force, before it grows."""
+        """The foresight in use, before it grows."""
         if self.foresight is not None:
             return self.foresight
         return 10.0 if self.rule == "optimistic" else math.inf
 
     def value_belief(self) -> str:
-        """The value belief in force."""
+        """The value belief in use."""
         if self.values is not None:
             return self.values
         return "gaussian" if self.rule == "mean" else "joint"
 
-    def opinions(self, outcomes: int) -> tuple[tabular.Prior, ...]:
+    def priors(self, outcomes: int) -> tuple[tabular.Prior, ...]:
         """The priors under which MDPs are drawn, for pairs with so many possible outcomes."""
         light = dataclasses.replace(self.prior, sparse=True, row_weight=1.0)
         wanted = self.rule == "optimistic" if self.second_opinion is None else self.second_opinion
         heavier = self.prior.concentration(outcomes) > light.concentration(outcomes)
         return (self.prior, light) if wanted and heavier and self.value_belief() == "joint" else (self.prior,)
 
-    def method1_settings(self, states: int) -> method1.Settings:
-        """Settings of the induction for a problem with so many states."""
-        samples = self.samples if self.samples is not None else (50 if states < 100 else 20)
-        return method1.Settings(
-            "gaussian", samples, self.utility_samples, self.utilities, self.likelihood, self.sigma_fraction
-        )
-
-
-class State(NamedTuple):
-    """What has been learned and the action chosen for each state."""
-
-    belief: tabular.TabularBelief
-    actions: Int[Array, "S"]
-
-
-class Info(NamedTuple):
-    """A look into one plan. Counts are over all induction steps; value mean and spread are those of the first step."""
-
-    effective_sample_size: Float[Array, ""]
-    resamples: Int[Array, ""]
-    doublings: Int[Array, ""]
-    value_mean: Float[Array, "S"]
-    value_sd: Float[Array, "S"]
-
-
-def init(key: Key[Array, ""], config: Config, spaces: Spaces) -> State:
-    """Nothing learned; actions at random until the first plan."""
-    del config
-    belief = tabular.init(spaces.states, spaces.actions, spaces.terminates)
-    return State(belief, jax.random.randint(key, (spaces.states,), 0, spaces.actions))
-
-
-def value_span(config: Config, spaces: Spaces, belief: tabular.TabularBelief) -> Float[Array, ""]:
-    """Span of possible values, assuming the largest and the smallest reward for ever (the paper's V_span)."""
-    steps = config.horizon if config.discount == 1 else 1 / (1 - config.discount)
-    return tabular.reward_span(config.prior, belief, spaces) * steps
-
 
 def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> tuple[State, Info]:
-    """Sample MDPs, run the induction from V_H back to V_1, keep the first-step actions."""
-    mdp_key, induction_key = split(key)
-    draws = _is_draw(config, state.belief)
-    opinions = config.opinions(state.belief.counts.shape[-1])
-    keys = split(mdp_key, len(opinions) * config.mdps).reshape(len(opinions), config.mdps)
+    """Sample MDPs, run the induction from V_H back to V_1, keep the first step's actions."""
+    mdp_key, induction_key = jax.random.split(key)
+    follow_draw = _is_draw(config, state.belief)
+    priors = config.priors(state.belief.counts.shape[-1])
+    keys = jax.random.split(mdp_key, len(priors) * config.mdps).reshape(len(priors), config.mdps)
     drawn = [
-        jax.vmap(lambda one, prior=prior: _draw(one, config, prior, spaces, state.belief, draws))(own_keys)
-        for prior, own_keys in zip(opinions, keys, strict=True)
+        _draw(own_keys, config, prior, spaces, state.belief, follow_draw)
+        for prior, own_keys in zip(priors, keys, strict=True)
     ]
     mdps = jax.tree.map(lambda *parts: jnp.concatenate(parts), *drawn)
-    final = jnp.zeros(mdps.reward.shape[:2], mdps.reward.dtype)
+    final = zeros(mdps)
     if config.final == "own":
-        current = policy(config, State(state.belief, state.actions))
-        final = jax.vmap(bellman.evaluate_exact, in_axes=(0, None))(mdps, current)
-    if config.value_belief() == "gaussian":
-        sigma = config.sigma_fraction * value_span(config, spaces, state.belief)
-        actions, info = _gaussian_induction(induction_key, config, spaces, mdps, final, sigma)
+        final = jax.vmap(bellman.evaluate_exact, in_axes=(0, None))(mdps, policy(config, state))
+    if config.value_belief() == "joint":
+        actions, info = induce_joint(induction_key, config, mdps, final, follow_draw)
     else:
-        actions, info = _joint_induction(induction_key, config, spaces, mdps, final, draws)
+        sigma = config.sigma_fraction * value_span(config.paper(), spaces, state.belief)
+        settings = config.method1_settings(spaces.states)
+        actions, info = bbi_paper.induce(
+            induction_key, settings, config.horizon, mdps, final, sigma, gaussian_score(config)
+        )
     return State(state.belief, actions), info
 
 
 def _is_draw(config: Config, belief: tabular.TabularBelief) -> Bool[Array, ""]:
     """Whether this update follows one posterior draw. Update number i of the paper's schedule comes after about
-    i^2 / 2 observations, which tells the number without counting.
+    i^2 / 2 observations, from which the number follows without counting.
     """
     if config.draw_every == 0:
         return jnp.array(False)
@@ -219,60 +176,30 @@ def _is_draw(config: Config, belief: tabular.TabularBelief) -> Bool[Array, ""]:
 
 
 def _draw(
-    key: Key[Array, ""],
+    keys: Key[Array, "J"],
     config: Config,
     prior: tabular.Prior,
     spaces: Spaces,
     belief: tabular.TabularBelief,
-    draws: Bool[Array, ""],
+    follow_draw: Bool[Array, ""],
 ) -> TabularMDP:
-    mdp = tabular.sample(key, prior, belief, config.discount, support=spaces.support)
-    least = config.least_foresight()
+    """MDPs that show what the belief may become within the foresight."""
+    mdps, least = sample_mdps(keys, prior, belief, spaces, config.discount), config.least_foresight()
     if math.isinf(least):
-        return mdp
+        return mdps
     # On the paper's schedule the next update after t steps is about sqrt(2 t) steps away.
     observed = belief.rewards.count
-    average = jnp.sqrt(2 * jnp.sum(observed).astype(mdp.reward.dtype)) / observed.size
+    average = jnp.sqrt(2 * jnp.sum(observed).astype(mdps.reward.dtype)) / observed.size
     visits = jnp.maximum(least, config.foresight_growth * average)
-    # With this many visits ahead the draw stays what it is.
-    visits = jnp.where(draws, 1e30, visits)
-    return tabular.look_ahead(prior, belief, mdp, visits)
+    # With this many visits ahead the draw is unchanged.
+    visits = jnp.where(follow_draw, 1e30, visits)
+    return jax.vmap(lambda mdp: tabular.look_ahead(prior, belief, mdp, visits))(mdps)
 
 
-def _chain(mdps: TabularMDP, actions: Int[Array, "S"]) -> tuple[Float[Array, "J S S"], Float[Array, "J S"]]:
-    rows = jnp.arange(actions.shape[0])
-    return mdps.transition[:, rows, actions], mdps.reward[:, rows, actions]
-
-
-def _back_up(mdps: TabularMDP, chain, actions: Int[Array, "S"], values) -> Float[Array, "J K S"]:
-    """V_jk = B_j V_k; a GPU takes the chosen rows from all transitions while it multiplies."""
-    discount = mdps.discount.reshape(-1)[0]
-
-    def plain():
-        return jax.vmap(lambda rows, reward: utilities.expected(rows, reward, discount, values))(*chain)
-
-    def in_one_kernel():
-        from bellief.mdp import chosen_kernel
-
-        return chosen_kernel.back_up(mdps.transition, mdps.reward, actions, discount * values)
-
-    return with_kernel(plain, in_one_kernel)
-
-
-def _mean_q(mdps: TabularMDP, discount: float, values, weight) -> Float[Array, "S A"]:
-    """The paper's equation for Q_i, summed over k before it meets the transitions: K times less work.
-
-    Deviation: the print lacks the discount, gives V the index i, and divides by N_mu although the weights sum to one.
-    """
-    count = values.shape[0]
-    mdp_mass = jnp.sum(weight, axis=1) / count
-    mixed = weight @ values / count
-    reward = jnp.einsum("j,jsa->sa", mdp_mass, mdps.reward)
-    # Summed over j afterwards: contracting both at once would rearrange all transitions first.
-    return reward + discount * jnp.sum(jnp.einsum("jsat,jt->jsa", mdps.transition, mixed), axis=0)
-
-
-def _scores(key, config: Config, q_samples: Float[Array, "n S A"], mass: Float[Array, "n"]) -> Float[Array, "S A"]:
+def score(
+    key: Key[Array, ""], config: Config, q_samples: Float[Array, "n S A"], mass: Float[Array, "n"]
+) -> Float[Array, "S A"]:
+    """What the configured rule thinks of every state and action."""
     if config.rule == "thompson":
         return rules.one_draw(key, q_samples, mass)
     if config.rule == "optimistic":
@@ -282,115 +209,42 @@ def _scores(key, config: Config, q_samples: Float[Array, "n S A"], mass: Float[A
     return rules.mean(q_samples, mass)
 
 
-def _gaussian_induction(key, config: Config, spaces: Spaces, mdps: TabularMDP, final, sigma):
-    """Algorithm 3 with Method 1 and the paper's Gaussian."""
-    settings = config.method1_settings(spaces.states)
-    large = spaces.states >= LARGE and settings.samples <= MOST_SAMPLES and final.dtype == jnp.float32
+def gaussian_score(config: Config) -> bbi_paper.Score:
+    """The configured rule on the distribution of Q_jk = r_j + discount P_j V_k with mass w_jk / K."""
+    if config.rule == "mean":
+        return bbi_paper.mean_q
 
-    def step(hasty, carry, given):
-        progress, _ = carry
-        (draw_key, rule_key, _, push_key), luck, lots = given
-        values, weight, progress, diagnostics = method1.draw(draw_key, settings, progress, luck, hasty)
-        if config.rule == "mean":
-            scores = _mean_q(mdps, config.discount, values, weight)
-        else:
-            q_samples = mdps.reward[:, None] + config.discount * jnp.einsum("jsat,kt->jksa", mdps.transition, values)
-            mass = (weight / settings.samples).reshape(-1)
-            scores = _scores(rule_key, config, q_samples.reshape(-1, *q_samples.shape[2:]), mass)
-        actions = rules.argmax_with(lots, scores)
-        chosen = jax.nn.one_hot(actions, spaces.actions, dtype=final.dtype)
-        chain = _chain(mdps, actions)
-        samples = _back_up(mdps, chain, actions, values) if large else None
-        progress = method1.push(push_key, settings, progress, mdps, chosen, chain, values, weight, samples)
-        return (progress, actions), diagnostics
+    def by_rule(key, mdps, values, weight):
+        q_samples = mdps.reward[:, None] + config.discount * jnp.einsum("jsat,kt->jksa", mdps.transition, values)
+        mass = (weight / len(values)).reshape(-1)
+        return score(key, config, q_samples.reshape(-1, *q_samples.shape[2:]), mass)
 
-    start = method1.start(settings, final, sigma)
-    keys = jax.vmap(lambda one: split(one, 4))(split(key, config.horizon))
-    luck = method1.luck(keys[:, 0], settings, start)
-    lots = rules.lots(keys[:, 2], mdps.reward.shape[1:], final.dtype)
-
-    def plain(hasty=False, keys=keys):
-        first = (start, jnp.zeros(spaces.states, jnp.int32))
-        (progress, actions), seen = jax.lax.scan(functools.partial(step, hasty), first, (keys, luck, lots))
-        diagnostics = method1.Diagnostics(
-            jnp.mean(seen.effective_sample_size), jnp.sum(seen.resamples), jnp.sum(seen.doublings)
-        )
-        return actions, Info(*diagnostics, gaussian.mean(progress.belief), gaussian.sd(progress.belief))
-
-    def hopeful():
-        """A GPU waits for the host to hear in every step whether weights have to be cured, which is hardly ever so:
-        better do without, and everything again if need be.
-        """
-
-        def again(found):
-            # What does not change in a loop XLA computes before it, needed or not.
-            data, _ = jax.lax.optimization_barrier((jax.random.key_data(keys), found[0]))
-            return jnp.array(False), plain(keys=jax.random.wrap_key_data(data))
-
-        actions, info = plain(hasty=True)
-        return jax.lax.while_loop(lambda found: found[0], again, (info.resamples > 0, (actions, info)))[1]
-
-    def in_one_kernel():
-        from bellief.agents import bbi_kernel
-
-        both = jax.vmap(lambda attempt: method1.luck(keys[:, 0], settings, start, attempt))(jnp.arange(2))
-        done = bbi_kernel.induce(settings, config.discount, mdps, start, both, lots)
-        return done.actions, Info(*done.diagnostics, done.mean, done.sd)
-
-    known = (config.rule, settings.utilities, settings.likelihood) == ("mean", "values", "mixture")
-    triangular = start.belief.factor.shape[0] == spaces.states
-    if known and triangular and spaces.states <= SMALL and final.dtype == jnp.float32:
-        return with_kernel(plain, in_one_kernel)
-    return by_platform(plain, hopeful)
+    return by_rule
 
 
-def _joint_induction(key, config: Config, spaces: Spaces, mdps: TabularMDP, final, draws):
+def induce_joint(
+    key: Key[Array, ""], config: Config, mdps: TabularMDP, final: Float[Array, "J S"], follow_draw: Bool[Array, ""]
+) -> tuple[Int[Array, "S"], Info]:
     """Algorithm 3 with the joint belief. psi_H is a point for each MDP, and stays one: Q_j is known exactly."""
-    rule_key, tie_key = split(key)
+    rule_key, tie_key = jax.random.split(key)
     even = jnp.full(config.mdps, 1 / config.mdps, final.dtype)
+    states = jnp.arange(final.shape[1])
 
-    def step(carry, lots):
+    def step(carry, ties):
         belief, _ = carry
         q_values = mdps.reward + config.discount * jnp.einsum("jsat,jt->jsa", mdps.transition, belief.mean)
         # Thompson's draw is of one MDP for the whole plan, so its key is the same at every step.
-        # One action for all MDPs; the opinions differ only in the score that they give it.
-        opinions = q_values.reshape(-1, config.mdps, *q_values.shape[1:])
-        scores = jnp.max(jax.vmap(lambda q_samples: _scores(rule_key, config, q_samples, even))(opinions), axis=0)
-        scores = jnp.where(draws, q_values[0], scores)
-        actions = rules.argmax_with(lots, scores)
-        rows = jnp.arange(spaces.states)
-        return (joint.point(q_values[:, rows, actions]), actions), None
+        # One action for all MDPs; the priors differ only in the score that they give it.
+        by_prior = q_values.reshape(-1, config.mdps, *q_values.shape[1:])
+        scores = jnp.max(jax.vmap(lambda q_samples: score(rule_key, config, q_samples, even))(by_prior), axis=0)
+        scores = jnp.where(follow_draw, q_values[0], scores)
+        actions = rules.argmax_with(ties, scores)
+        return (joint.point(q_values[:, states, actions]), actions), None
 
-    first = (joint.point(final), jnp.zeros(spaces.states, jnp.int32))
-    lots = rules.lots(split(tie_key, config.horizon), mdps.reward.shape[1:], final.dtype)
-    (belief, actions), _ = jax.lax.scan(step, first, lots)
-    # What is reported is the agent's own belief, not the second opinion.
+    first = (joint.point(final), jnp.zeros(len(states), jnp.int32))
+    ties = rules.tie_breakers(jax.random.split(tie_key, config.horizon), mdps.reward.shape[1:], final.dtype)
+    (belief, actions), _ = jax.lax.scan(step, first, ties)
+    # What is reported is the belief under the agent's own prior, not the second opinion.
     belief = joint.point(belief.mean[: config.mdps])
-    info = Info(
-        # Every value sample belongs to one MDP.
-        effective_sample_size=jnp.ones((), final.dtype),
-        resamples=jnp.array(0, jnp.int32),
-        doublings=jnp.array(0, jnp.int32),
-        value_mean=joint.mean(belief),
-        value_sd=joint.sd(belief),
-    )
-    return actions, info
-
-
-def act(key: Key[Array, ""], config: Config, state: State, observation: Int[Array, ""]) -> Int[Array, ""]:
-    """The planned action."""
-    del key, config
-    return state.actions[observation]
-
-
-def update(config: Config, state: State, transition: Transition) -> State:
-    """Account for one transition; the plan stays as it is until the next update."""
-    del config
-    return State(tabular.update(state.belief, transition), state.actions)
-
-
-def policy(config: Config, state: State) -> Float[Array, "S A"]:
-    """The stationary policy that the agent follows now."""
-    del config
-    actions = state.belief.counts.shape[1]
-    return jax.nn.one_hot(state.actions, actions, dtype=state.belief.rewards.mean.dtype)
+    one, none = jnp.ones((), final.dtype), jnp.array(0, jnp.int32)  # every value sample belongs to one MDP
+    return actions, Info(one, none, none, joint.mean(belief), joint.sd(belief))

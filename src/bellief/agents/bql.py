@@ -32,9 +32,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, UInt32
 
-from bellief.agents import rules, student
+from bellief.agents import rules, stored_key, student
 from bellief.beliefs.normal_gamma import Parameters
-from bellief.draws import split
 from bellief.errors import UserError
 from bellief.types import Spaces, Transition
 
@@ -128,7 +127,7 @@ def act(key: Key[Array, ""], config: Config, state: State, observation: Int[Arra
 
 def update(config: Config, state: State, transition: Transition) -> State:
     """One observed reward, and what is believed of the return from the next state's best action."""
-    key, draw_key = split(jax.random.wrap_key_data(state.key_data))
+    key, draw_key = jax.random.split(stored_key.restore(state.key_data))
     pair = (transition.state, transition.action)
     belief = Parameters(*(table[pair] for table in state.returns))
     following = _row(state.returns, transition.next_state)

@@ -42,7 +42,6 @@ from jaxtyping import Array, Float, Int, Key
 from bellief.agents import rules, student
 from bellief.beliefs import normal_gamma, tabular
 from bellief.beliefs.gamma import sample_log_gamma
-from bellief.draws import fold_in, split
 from bellief.errors import UserError
 from bellief.mdp import bellman
 from bellief.mdp.tabular import TabularMDP
@@ -76,7 +75,7 @@ class Config:
         if self.gains not in GAINS:
             raise UserError(f"bss knows no gains '{self.gains}'; choose one of {', '.join(GAINS)}.")
         if not 0 < self.discount < 1:
-            raise UserError(f"discount must lie between 0 and 1, not {self.discount}: leaf values look ahead for ever.")
+            raise UserError(f"discount must lie between 0 and 1, not {self.discount}: leaf values need it.")
 
 
 class State(NamedTuple):
@@ -110,7 +109,7 @@ class Root(NamedTuple):
     leaf_values: Float[Array, "outcomes"]
 
 
-class Luck(NamedTuple):
+class Noise(NamedTuple):
     """Random numbers of one level of the tree; nested calls of `vmap` take the leading axes off. None: none drawn."""
 
     outcomes: Float[Array, "*tree A n"]
@@ -134,7 +133,7 @@ def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> t
 
 def act(key: Key[Array, ""], config: Config, state: State, observation: Int[Array, ""]) -> Int[Array, ""]:
     """The best action by a fresh tree; ties are broken at random."""
-    tree_key, tie_key = split(key)
+    tree_key, tie_key = jax.random.split(key)
     return rules.argmax(tie_key, action_values(tree_key, config, state, observation))
 
 
@@ -187,29 +186,29 @@ def action_values(key: Key[Array, ""], config: Config, state: State, observation
         normal_gamma.posterior(tabular.reward_prior(config.prior, dtype), state.belief.rewards),
         jnp.pad(state.values, (0, outcomes - states)),
     )
-    luck = draw_luck(key, config, actions, dtype)
-    return _expand(config, root, (), observation, luck, jnp.arange(actions))
+    noise = draw_noise(key, config, actions, dtype)
+    return _expand(config, root, (), observation, noise, jnp.arange(actions))
 
 
-def draw_luck(key: Key[Array, ""], config: Config, actions: int, dtype: jnp.dtype) -> tuple[Luck, ...]:
+def draw_noise(key: Key[Array, ""], config: Config, actions: int, dtype: jnp.dtype) -> tuple[Noise, ...]:
     """All random numbers of a tree, a few large draws instead of many small ones."""
-    luck = []
+    noise = []
     tree: tuple[int, ...] = ()
     for level in range(config.depth):
-        outcome_key, reward_key, action_key = split(fold_in(key, level), 3)
+        outcome_key, reward_key, action_key = jax.random.split(jax.random.fold_in(key, level), 3)
         thompson = config.growth == "thompson" and level > 0
         shape = (*tree, 1 if thompson else actions, config.next_states)
         # Rewards of the last level change only beliefs that are never looked at.
         rewarded = level + 1 < config.depth or config.gains == "sampled"
-        luck.append(
-            Luck(
+        noise.append(
+            Noise(
                 jax.random.uniform(outcome_key, shape, dtype),
                 jax.random.uniform(reward_key, (*shape, config.rewards, 2), dtype) if rewarded else None,
                 jax.random.split(action_key, tree) if thompson else None,
             )
         )
         tree = (*shape, config.rewards)
-    return tuple(luck)
+    return tuple(noise)
 
 
 def _expand(
@@ -217,40 +216,40 @@ def _expand(
     root: Root,
     path: tuple[Step, ...],
     state: Int[Array, ""],
-    luck: tuple[Luck, ...],
+    noise: tuple[Noise, ...],
     actions: Int[Array, "a"],
 ) -> Float[Array, "a"]:
     """Values of some actions in a node."""
 
-    def one_action(action, luck):
+    def one_action(action, noise):
         weights, belief = _node_belief(root, path, state, action)
-        outcomes = _sample_outcomes(weights, luck[0].outcomes)
-        rewards = None if luck[0].rewards is None else _sample_rewards(belief, luck[0].rewards)
+        outcomes = _sample_outcomes(weights, noise[0].outcomes)
+        rewards = None if noise[0].rewards is None else _sample_rewards(belief, noise[0].rewards)
         gain = belief.mean if rewards is None or config.gains == "expected" else jnp.mean(rewards)
-        if len(luck) == 1:
+        if len(noise) == 1:
             return gain + config.discount * jnp.mean(root.leaf_values[outcomes])
 
-        def one_child(outcome, reward, luck):
-            return _node_value(config, root, (*path, Step(state, action, reward, outcome)), outcome, luck)
+        def one_child(outcome, reward, noise):
+            return _node_value(config, root, (*path, Step(state, action, reward, outcome)), outcome, noise)
 
-        children = jax.vmap(jax.vmap(one_child, in_axes=(None, 0, 0)))(outcomes, rewards, luck[1:])
+        children = jax.vmap(jax.vmap(one_child, in_axes=(None, 0, 0)))(outcomes, rewards, noise[1:])
         return gain + config.discount * jnp.mean(children)
 
     # The node's own key, where it has one, was used to choose the actions.
-    luck = (luck[0]._replace(actions=None), *luck[1:])
-    return jax.vmap(one_action)(actions, luck)
+    noise = (noise[0]._replace(actions=None), *noise[1:])
+    return jax.vmap(one_action)(actions, noise)
 
 
 def _node_value(
-    config: Config, root: Root, path: tuple[Step, ...], outcome: Int[Array, ""], luck: tuple[Luck, ...]
+    config: Config, root: Root, path: tuple[Step, ...], outcome: Int[Array, ""], noise: tuple[Noise, ...]
 ) -> Float[Array, ""]:
     """Value of a node below the root: of its best action or of the one Thompson sampling follows; zero after an end."""
     states, number, _ = root.concentration.shape
     state = jnp.minimum(outcome, states - 1)
     actions = jnp.arange(number)
-    if luck[0].actions is not None:
-        actions = _thompson_action(luck[0].actions, config, root, path, state)[None]
-    value = jnp.max(_expand(config, root, path, state, luck, actions))
+    if noise[0].actions is not None:
+        actions = _thompson_action(noise[0].actions, config, root, path, state)[None]
+    value = jnp.max(_expand(config, root, path, state, noise, actions))
     return jnp.where(outcome < states, value, 0)
 
 
@@ -259,7 +258,7 @@ def _node_belief(
 ) -> tuple[Float[Array, "O"], normal_gamma.Parameters]:
     """A node's belief about one pair: the root's, updated by those imagined steps on the path that took this pair.
 
-    So no node holds a belief of its own, however many there are.
+    So no node stores a belief, however many there are.
     """
     weights = root.concentration[state, action]
     mean, strength, shape, rate = (table[state, action] for table in root.rewards)
@@ -290,7 +289,7 @@ def _thompson_action(
     key: Key[Array, ""], config: Config, root: Root, path: tuple[Step, ...], state: Int[Array, ""]
 ) -> Int[Array, ""]:
     """The best action of one draw from the node's belief, one step ahead of the leaf values."""
-    row_key, reward_key = split(key)
+    row_key, reward_key = jax.random.split(key)
     actions = jnp.arange(root.concentration.shape[1])
     weights, beliefs = jax.vmap(lambda action: _node_belief(root, path, state, action))(actions)
     rows = jax.nn.softmax(sample_log_gamma(row_key, weights), axis=-1)

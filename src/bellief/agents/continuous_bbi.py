@@ -3,7 +3,7 @@
 `mode="paper"` is the print: s' itself regressed on the features, one Gaussian over the weights of Q, Method 1's
 weights. `mode="own"`, the default, differs in what trials showed to matter: differences s' - s are regressed, the value
 has finer features than the dynamics, values and rewards are clipped to what the rewards seen so far allow, the reward
-of an end has a belief of its own, and each model keeps its own Q (`values="joint"`).
+of an end has a separate belief, and each model keeps its own Q (`values="joint"`).
 
 The planner knows the environment's termination function where there is one; `ending="learned"` forgets it.
 """

@@ -1,4 +1,4 @@
-"""Settings of continuous BBI, and the feature maps that they stand for."""
+"""Settings of continuous BBI, and the feature maps that they name."""
 
 import dataclasses
 import math
@@ -26,7 +26,7 @@ class Config:
             to two coordinates; paper: as for the dynamics.
         reward_features: own: constant and the state; paper: as for the dynamics.
         clip: whether values and rewards are clipped to what the rewards seen so far allow (own).
-        split_rewards: whether the reward of an end has a belief of its own (own).
+        split_rewards: whether the reward of an end has a separate belief (own).
         prior: the prior over models.
         rule: `mean` (the paper), or with `joint` also `thompson` (one model), `optimistic` (mean + optimism * sd over
             the models) and `cautious` (mean of the worst `tail`).

@@ -29,7 +29,7 @@ def init(key: Key[Array, ""], config: Config, spaces: BoxSpaces) -> State:
 
 
 def plan(key: Key[Array, ""], config: Config, spaces: BoxSpaces, state: State) -> tuple[State, Info]:
-    """Nothing to plan; tells how things stand."""
+    """Nothing to plan; reports the loss."""
     del key, config, spaces
     return state, Info(state.loss)
 

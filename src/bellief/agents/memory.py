@@ -1,4 +1,4 @@
-"""What continuous agents remember of where they have been: an even sample of all states, their range, the rewards'."""
+"""What continuous agents store of the past: a uniform sample of all states, and the ranges of states and rewards."""
 
 from typing import NamedTuple
 
@@ -6,10 +6,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, UInt32
 
+from bellief.agents import stored_key
 from bellief.induction.continuous import RewardRange
 from bellief.types import BoxSpaces, Transition
 
-# Bounds of a dimension that nobody knows and that never varied are put this far apart.
+# Width of a dimension whose bounds are unknown and whose values never varied.
 LEAST_WIDTH = 1e-3
 
 
@@ -40,7 +41,7 @@ def init(key: Key[Array, ""], size: int, dimension: int) -> Memory:
 def update(memory: Memory, transition: Transition) -> Memory:
     """Account for one transition (reservoir sampling: the n-th state replaces a random one with probability M / n)."""
     size = memory.states.shape[0]
-    own_key = jax.random.fold_in(jax.random.wrap_key_data(memory.key_data), memory.count)
+    own_key = jax.random.fold_in(stored_key.restore(memory.key_data), memory.count)
     drawn = jax.random.randint(own_key, (), 0, jnp.maximum(memory.count + 1, 1))
     place = jnp.where(memory.count < size, memory.count, drawn)
     states = memory.states.at[place].set(transition.state, mode="drop")

@@ -26,17 +26,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from bellief import draws
 from bellief.agents import rules
+from bellief.agents.tabular import State, act, init, policy, sample_mdps, update, zeros
 from bellief.beliefs import tabular
 from bellief.errors import UserError
-from bellief.mdp import bellman
-from bellief.types import Spaces, Transition
+from bellief.mdp.tabular import TabularMDP
+from bellief.replaceable import replaceable
+from bellief.types import Spaces
 
-# Acting looks something up and learning counts: runs step faster one after the other than side by side.
-LIGHT_STEPS = True
-# Plans for so many states are done on a processor before a GPU has begun.
-LIGHT_PLANS = 12
+__all__ = ["Config", "Info", "State", "act", "induce", "init", "plan", "policy", "update"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,13 +53,6 @@ class Config:
             raise UserError(f"horizon and mdps must be at least 1, not {self.horizon} and {self.mdps}.")
 
 
-class State(NamedTuple):
-    """What has been learned and the action chosen for each state."""
-
-    belief: tabular.TabularBelief
-    actions: Int[Array, "S"]
-
-
 class Info(NamedTuple):
     """Mean and spread over the MDPs of the values that the policy has in them."""
 
@@ -69,50 +60,29 @@ class Info(NamedTuple):
     value_sd: Float[Array, "S"]
 
 
-def init(key: Key[Array, ""], config: Config, spaces: Spaces) -> State:
-    """Nothing learned; actions at random until the first plan."""
-    del config
-    belief = tabular.init(spaces.states, spaces.actions, spaces.terminates)
-    return State(belief, jax.random.randint(key, (spaces.states,), 0, spaces.actions))
-
-
 def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> tuple[State, Info]:
-    """Q_j = R_j + discount P_j V_j; a(s) maximises the mean of Q_j over j; V_j(s) = Q_j(s, a(s))."""
-    mdp_key, tie_key = draws.split(key)
+    """Sample MDPs, run the induction over all of them, keep the first step's actions."""
+    mdp_key, tie_key = jax.random.split(key)
+    mdps = sample_mdps(jax.random.split(mdp_key, config.mdps), config.prior, state.belief, spaces, config.discount)
+    keys = jax.random.split(tie_key, config.horizon)
+    ties = rules.tie_breakers(keys, mdps.reward.shape[1:], mdps.reward.dtype)
+    actions, values = induce(mdps, config.discount, ties)
+    return state._replace(actions=actions), Info(jnp.mean(values, axis=0), jnp.std(values, axis=0))
 
-    def draw(one):
-        return tabular.sample(one, config.prior, state.belief, config.discount, support=spaces.support)
 
-    mdps = jax.vmap(draw)(draws.split(mdp_key, config.mdps))
+@replaceable
+def induce(
+    mdps: TabularMDP, discount: float, tie_breakers: Float[Array, "H S*A"]
+) -> tuple[Int[Array, "S"], Float[Array, "J S"]]:
+    """H times, from zero: Q_j = R_j + discount P_j V_j; a(s) maximises the mean over j; V_j(s) = Q_j(s, a(s))."""
+    states = jnp.arange(mdps.reward.shape[1])
 
-    nothing, action_values, axis = bellman.several_action_values(mdps, config.discount)
-    states = jnp.arange(spaces.states)
-
-    def step(carry, lots):
+    def step(carry, ties):
         values, _ = carry
-        q_values = action_values(values)
-        actions = rules.argmax_with(lots, jnp.sum(q_values, axis=axis) / config.mdps)
-        return (q_values[states, actions] if axis == -1 else q_values[:, states, actions], actions), None
+        q_values = mdps.reward + discount * jnp.einsum("jsat,jt->jsa", mdps.transition, values)
+        actions = rules.argmax_with(ties, jnp.sum(q_values, axis=0) / len(q_values))
+        return (q_values[:, states, actions], actions), None
 
-    lots = rules.lots(draws.split(tie_key, config.horizon), mdps.reward.shape[1:], mdps.reward.dtype)
-    (values, actions), _ = jax.lax.scan(step, (nothing, jnp.zeros(spaces.states, jnp.int32)), lots)
-    values = jax.lax.slice_in_dim(values, 0, config.mdps, axis=axis)
-    return State(state.belief, actions), Info(jnp.mean(values, axis=axis), jnp.std(values, axis=axis))
-
-
-def act(key: Key[Array, ""], config: Config, state: State, observation: Int[Array, ""]) -> Int[Array, ""]:
-    """The planned action."""
-    del key, config
-    return state.actions[observation]
-
-
-def update(config: Config, state: State, transition: Transition) -> State:
-    """Account for one transition."""
-    del config
-    return state._replace(belief=tabular.update(state.belief, transition))
-
-
-def policy(config: Config, state: State) -> Float[Array, "S A"]:
-    """The stationary policy that the agent follows now."""
-    del config
-    return jax.nn.one_hot(state.actions, state.belief.counts.shape[1], dtype=state.belief.rewards.mean.dtype)
+    first = (zeros(mdps), jnp.zeros(len(states), jnp.int32))
+    (values, actions), _ = jax.lax.scan(step, first, tie_breakers)
+    return actions, values

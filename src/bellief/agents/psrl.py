@@ -24,17 +24,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from bellief import draws
 from bellief.agents import rules
+from bellief.agents import tabular as shared
+from bellief.agents.tabular import act, policy, update
 from bellief.beliefs import tabular
 from bellief.errors import UserError
 from bellief.mdp import bellman
-from bellief.types import Spaces, Transition
+from bellief.types import Spaces
 
-# Acting looks something up and learning counts: runs step faster one after the other than side by side.
-LIGHT_STEPS = True
-# Plans for so many states are done on a processor before a GPU has begun.
-LIGHT_PLANS = 12
+__all__ = ["Config", "Info", "State", "act", "init", "plan", "policy", "update"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +51,7 @@ class Config:
 
 
 class State(NamedTuple):
-    """What has been learned, the chosen actions, and the last solution, from which the next one starts."""
+    """The belief, the chosen actions, and the last solution, from which the next one starts."""
 
     belief: tabular.TabularBelief
     actions: Int[Array, "S"]
@@ -68,36 +66,16 @@ class Info(NamedTuple):
 
 
 def init(key: Key[Array, ""], config: Config, spaces: Spaces) -> State:
-    """Nothing learned; actions at random until the first plan."""
-    del config
-    belief = tabular.init(spaces.states, spaces.actions, spaces.terminates)
-    actions = jax.random.randint(key, (spaces.states,), 0, spaces.actions)
+    """No data; actions at random until the first plan."""
+    belief, actions = shared.init(key, config, spaces)
     return State(belief, actions, jnp.zeros(spaces.states, belief.rewards.mean.dtype))
 
 
 def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> tuple[State, Info]:
     """Draw an MDP, solve it, keep its greedy actions."""
-    mdp_key, tie_key = draws.split(key)
+    mdp_key, tie_key = jax.random.split(key)
     mdp = tabular.sample(mdp_key, config.prior, state.belief, config.discount, support=spaces.support)
     span = tabular.reward_span(config.prior, state.belief, spaces) / (1 - config.discount)
     solution = bellman.modified_policy_iteration(mdp, state.values, config.tolerance * span)
     actions = rules.argmax(tie_key, bellman.action_values(mdp, solution.values))
     return State(state.belief, actions, solution.values), Info(solution.iterations, solution.values)
-
-
-def act(key: Key[Array, ""], config: Config, state: State, observation: Int[Array, ""]) -> Int[Array, ""]:
-    """The planned action."""
-    del key, config
-    return state.actions[observation]
-
-
-def update(config: Config, state: State, transition: Transition) -> State:
-    """Account for one transition."""
-    del config
-    return state._replace(belief=tabular.update(state.belief, transition))
-
-
-def policy(config: Config, state: State) -> Float[Array, "S A"]:
-    """The stationary policy that the agent follows now."""
-    del config
-    return jax.nn.one_hot(state.actions, state.belief.counts.shape[1], dtype=state.values.dtype)

@@ -25,7 +25,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from bellief.agents import rules
-from bellief.draws import split
 from bellief.errors import UserError
 from bellief.types import Spaces, Transition
 
@@ -79,7 +78,7 @@ def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> t
 
 def act(key: Key[Array, ""], config: Config, state: State, observation: Int[Array, ""]) -> Int[Array, ""]:
     """A random action with probability epsilon, else a greedy one."""
-    explore_key, random_key, tie_key = split(key, 3)
+    explore_key, random_key, tie_key = jax.random.split(key, 3)
     actions = state.q_values.shape[1]
     greedy = rules.argmax(tie_key, state.q_values[observation][None])[0]
     explores = jax.random.uniform(explore_key) < config.epsilon

@@ -1,7 +1,21 @@
 """Action rules: how a distribution over Q values becomes an action.
 
 The paper acts on the mean. The spread that inferential induction computes can also be used to explore (`thompson`,
-`optimistic`) or to stay safe (`cautious`).
+`optimistic`) or to avoid risk (`cautious`). A rule is a function of a key, samples of Q and their mass that returns a
+score for each state and action; `RULES` lists them by the name that settings use.
+
+>>> import jax, jax.numpy as jnp
+>>> from bellief.agents import rules
+>>> q_samples, mass = jnp.array([[[0.0, 1.0]], [[4.0, 1.0]]]), jnp.array([0.5, 0.5])
+>>> rules.mean(q_samples, mass).tolist(), rules.optimistic(q_samples, mass, 1.0, None).tolist()
+([[2.0, 1.0]], [[4.0, 1.0]])
+>>> rules.cautious(q_samples, mass, tail=0.5).tolist(), rules.one_draw(jax.random.key(0), q_samples, mass).shape
+([[0.0, 1.0]], (1, 2))
+>>> rules.argmax(jax.random.key(0), jnp.array([[0.0, 1.0]])).tolist()
+[1]
+>>> ties = rules.tie_breakers(jax.random.split(jax.random.key(0), 3), (1, 2), jnp.float32)
+>>> ties.shape, rules.argmax_with(ties[0], jnp.array([[0.0, 1.0]])).tolist()
+((3, 2), [1])
 """
 
 import math
@@ -10,7 +24,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from bellief.draws import uniform as draw_uniform
 from bellief.values import weighted
 
 RULES = ("mean", "thompson", "optimistic", "cautious")
@@ -47,18 +60,16 @@ def _over_samples(function, q_samples):
 
 
 def argmax(key: Key[Array, ""], scores: Float[Array, "S A"]) -> Int[Array, "S"]:
-    """Best action of each state; ties are broken at random, so that an untrained agent does not sit on action 0."""
-    return argmax_with(draw_uniform(key, scores.shape, scores.dtype), scores)
+    """Best action of each state; ties are broken at random, so that an untrained agent is not biased to action 0."""
+    return argmax_with(jax.random.uniform(key, scores.shape, scores.dtype), scores)
 
 
-def lots(keys: Key[Array, "H"], shape: tuple[int, ...], dtype: jnp.dtype) -> Float[Array, "H S*A"]:
-    """The random numbers of one `argmax` for each key, all at once; each row gets its shape where it is used, because
-    vector instructions work along the last axis.
-    """
-    return jax.vmap(lambda key: draw_uniform(key, (math.prod(shape),), dtype))(keys)
+def tie_breakers(keys: Key[Array, "H"], shape: tuple[int, ...], dtype: jnp.dtype) -> Float[Array, "H S*A"]:
+    """The uniform draws of one `argmax` for each key, all at once, one row each."""
+    return jax.vmap(lambda key: jax.random.uniform(key, (math.prod(shape),), dtype))(keys)
 
 
-def argmax_with(lots: Float[Array, "S*A"], scores: Float[Array, "S A"]) -> Int[Array, "S"]:
-    """Best action of each state; of several the one with the largest lot."""
+def argmax_with(tie_breakers: Float[Array, "S*A"], scores: Float[Array, "S A"]) -> Int[Array, "S"]:
+    """Best action of each state; ties go to the largest uniform draw."""
     best = scores == jnp.max(scores, axis=-1, keepdims=True)
-    return jnp.argmax(jnp.where(best, lots.reshape(scores.shape), -1), axis=-1).astype(jnp.int32)
+    return jnp.argmax(jnp.where(best, tie_breakers.reshape(scores.shape), -1), axis=-1).astype(jnp.int32)

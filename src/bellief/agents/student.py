@@ -1,8 +1,8 @@
 """Student's t distribution for arrays of float32 parameters: draws, tail probabilities, expected excess.
 
 JAX has a cdf only through the incomplete beta function, which loops until it converges and loses its digits where there
-are many degrees of freedom. What stands here is a fixed, short piece of arithmetic, right to rounding for two degrees
-of freedom and for a million alike, because agents call it at every step.
+are many degrees of freedom. This is a fixed, short piece of arithmetic, accurate to rounding for two degrees of freedom
+and for a million, because agents call it at every step.
 """
 
 import jax
@@ -23,7 +23,7 @@ def sample(key: Key[Array, ""], degrees: Float[Array, ""], shape: tuple[int, ...
 
 
 def from_uniforms(degrees: Float[Array, "*dims"], uniforms: Float[Array, "*dims 2"]) -> Float[Array, "*dims"]:
-    """The draws that two uniforms on [0, 1) each stand for."""
+    """The draws that follow from two uniforms on [0, 1) each."""
     radius = jnp.sqrt(degrees * jnp.expm1(-2 / degrees * jnp.log1p(-uniforms[..., 0])))
     return radius * jnp.cos(2 * np.pi * uniforms[..., 1])
 

@@ -39,9 +39,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, UInt32
 
-from bellief.draws import fold_in, split
-from bellief.draws import normal as draw_normal
-from bellief.draws import uniform as draw_uniform
+from bellief.agents import stored_key
 from bellief.errors import UserError
 from bellief.types import Spaces, Transition, default_precision
 
@@ -136,12 +134,12 @@ def init(key: Key[Array, ""], config: Config, spaces: Spaces) -> State:
 
 def begin(key: Key[Array, ""], config: Config, size: int, actions: int, empty: Array) -> State:
     """An untrained network with so many inputs; `empty` is the buffer's column of states."""
-    weight_key, own_key = split(key)
+    weight_key, own_key = jax.random.split(key)
     sizes = (size, *(config.width,) * config.hidden_layers, actions)
     mean = []
     for number, (inputs, outputs) in enumerate(itertools.pairwise(sizes)):
         reach = 1 / math.sqrt(inputs)
-        matrix_key, bias_key = split(fold_in(weight_key, number))
+        matrix_key, bias_key = jax.random.split(jax.random.fold_in(weight_key, number))
         mean.append(
             Layer(
                 _between(matrix_key, (inputs, outputs), reach),
@@ -153,7 +151,7 @@ def begin(key: Key[Array, ""], config: Config, size: int, actions: int, empty: A
     numbers = jnp.zeros(config.buffer, jnp.int32)
     return State(
         weights=weights,
-        # A copy, because buffers that are handed on for reuse must not be shared.
+        # A copy, because donated buffers must not be shared.
         target=jax.tree.map(jnp.copy, weights),
         optimiser=_adam(config).init(weights),
         replay=Transition(empty, jnp.copy(numbers), numbers.astype(float), jnp.copy(empty), numbers.astype(bool)),
@@ -167,7 +165,7 @@ def _between(key: Key[Array, ""], shape: tuple[int, ...], reach: float) -> Float
     """Uniform between -reach and reach, as `jax.random.uniform` has it."""
     dtype = default_precision()
     low, high = dtype.type(-reach), dtype.type(reach)
-    return jnp.maximum(low, draw_uniform(key, shape, dtype) * (high - low) + low)
+    return jnp.maximum(low, jax.random.uniform(key, shape, dtype) * (high - low) + low)
 
 
 def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> tuple[State, Info]:
@@ -190,7 +188,7 @@ def update(config: Config, state: State, transition: Transition) -> State:
         *(values.at[place].set(value.astype(values.dtype)) for values, value in zip(state.replay, scaled, strict=True))
     )
     steps = state.steps + 1
-    key, learn_key = split(jax.random.wrap_key_data(state.key_data))
+    key, learn_key = jax.random.split(stored_key.restore(state.key_data))
     known = jnp.minimum(steps, config.buffer)
     # Only what changes goes through the condition: under vmap it becomes a choice between whole arrays.
     learned = (state.weights, state.optimiser, state.loss)
@@ -223,7 +221,7 @@ def learn(
     known: Int[Array, ""],
 ) -> tuple[Weights, Any, Float[Array, ""]]:
     """One step of Adam on a batch from the first `known` places of the buffer, drawn with replacement."""
-    batch_key, target_key, weight_key = split(key, 3)
+    batch_key, target_key, weight_key = jax.random.split(key, 3)
     chosen = jax.random.randint(batch_key, (config.batch,), 0, known)
     batch = Transition(*(values[chosen] for values in replay))
     goals = targets(target_key, config, target, batch)
@@ -279,7 +277,7 @@ def sample_values(
             inputs = states if signal is None else jax.nn.relu(signal)
             centre, variance = inputs @ mean.weight, inputs**2 @ jnp.exp(2 * log_sd.weight)
         spread = jnp.sqrt(variance + jnp.exp(2 * log_sd.bias))
-        normal = draw_normal(fold_in(key, number), centre.shape, centre.dtype)
+        normal = jax.random.normal(jax.random.fold_in(key, number), centre.shape, centre.dtype)
         signal = centre + mean.bias + spread * normal
     assert signal is not None  # there is always a layer
     return signal

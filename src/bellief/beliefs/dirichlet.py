@@ -21,8 +21,6 @@ from jax.scipy.special import gammaln
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from bellief.beliefs.gamma import sample_log_gamma
-from bellief.draws import normal as draw_normal
-from bellief.draws import split
 
 # A row's prior is drawn by its jumps up to this total weight; JUMPS of them then miss less than exp(-36) of it.
 LARGEST_PROCESS = 2.0
@@ -73,7 +71,7 @@ def sample(
     if shortcut is None or support is None:
         log_weights = sample_log_gamma(key, prior + counts.astype(dtype))
         return jax.nn.softmax(jax.lax.optimization_barrier(log_weights), axis=-1)
-    prior_key, seen_key = split(key)
+    prior_key, seen_key = jax.random.split(key)
     seen, where = jax.lax.top_k(counts, support)
     # Gamma(prior + n) = Gamma(prior) + Gamma(n): observations add to what the prior gave the column.
     added = jnp.where(seen > 0, jnp.exp(sample_log_gamma(seen_key, jnp.maximum(seen, 1).astype(dtype))), 0)
@@ -89,7 +87,7 @@ def sample(
 def _half_squares(key, prior: float, shape: tuple[int, ...], dtype, observed) -> Float[Array, "n"]:
     """Gamma(1/2) in every column, all rows in one."""
     del prior, observed
-    return draw_normal(key, (math.prod(shape),), dtype) ** 2 / 2
+    return jax.random.normal(key, (math.prod(shape),), dtype) ** 2 / 2
 
 
 def _jumps(
@@ -105,7 +103,7 @@ def _jumps(
     thousand has nothing that float32 can hold. There the first jump's size is taken out of the row.
     """
     *rows, outcomes = shape
-    arrival_key, size_key, column_key = split(key, 3)
+    arrival_key, size_key, column_key = jax.random.split(key, 3)
     arrivals = jnp.cumsum(jax.random.exponential(arrival_key, (*rows, JUMPS), dtype), axis=-1)
     arrivals = arrivals - jnp.where(observed, 0, arrivals[..., :1])
     sizes = jnp.maximum(jax.random.exponential(size_key, (*rows, JUMPS), dtype), jnp.finfo(dtype).tiny)

@@ -6,33 +6,21 @@ slower than drawing for the whole array and repeating only while some element is
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Float, Key
 
-from bellief.compiler import VECTOR
-from bellief.draws import fold_in, split
-from bellief.draws import normal as draw_normal
-from bellief.draws import uniform as draw_uniform
+from bellief.replaceable import replaceable
 
 
+@replaceable
 def sample_log_gamma(key: Key[Array, ""], shape: Float[Array, "*dims"]) -> Float[Array, "*dims"]:
     """Logarithms of independent Gamma(shape, rate 1) draws, by the method of Marsaglia and Tsang (2000).
 
     Shapes below one use Gamma(a) = Gamma(a + 1) U^(1/a), which is why the logarithm is returned: for a small `a` the
     draw itself underflows while its logarithm does not.
     """
-    # In one row: vector instructions work along the last axis, which is often short, and best on whole
-    # vectors.
-    row = shape.reshape(-1)
-    padding = -row.shape[0] % VECTOR
-    wanted = jnp.arange(row.shape[0] + padding) < row.shape[0]
-    padded = jnp.pad(row, (0, padding), constant_values=1)
-    return _sample_row(key, padded, wanted)[: row.shape[0]].reshape(shape.shape)
-
-
-def _sample_row(key: Key[Array, ""], shape: Float[Array, "n"], wanted: Bool[Array, "n"]) -> Float[Array, "n"]:
-    loop_key, boost_key = split(key)
+    loop_key, boost_key = jax.random.split(key)
     small = shape < 1
-    log_uniform = jnp.log1p(-draw_uniform(boost_key, shape.shape, shape.dtype))
+    log_uniform = jnp.log1p(-jax.random.uniform(boost_key, shape.shape, shape.dtype))
     boost = jnp.where(small, log_uniform / shape, 0)
     shifted = jnp.where(small, shape + 1, shape) - 1 / 3
     scale = 1 / jnp.sqrt(9 * shifted)
@@ -43,14 +31,14 @@ def _sample_row(key: Key[Array, ""], shape: Float[Array, "n"], wanted: Bool[Arra
 
     def propose(carry):
         log_draw, accepted, round_number = carry
-        normal_key, uniform_key = split(fold_in(loop_key, round_number))
-        normal = draw_normal(normal_key, shape.shape, shape.dtype)
-        log_uniform = jnp.log1p(-draw_uniform(uniform_key, shape.shape, shape.dtype))
+        normal_key, uniform_key = jax.random.split(jax.random.fold_in(loop_key, round_number))
+        normal = jax.random.normal(normal_key, shape.shape, shape.dtype)
+        log_uniform = jnp.log1p(-jax.random.uniform(uniform_key, shape.shape, shape.dtype))
         root = 1 + scale * normal
         log_cube = 3 * jnp.log(jnp.where(root > 0, root, 1))
         good = (root > 0) & (log_uniform < normal**2 / 2 + shifted * (1 - root**3 + log_cube))
         log_draw = jnp.where(accepted, log_draw, jnp.log(shifted) + log_cube + boost)
         return log_draw, accepted | good, round_number + 1
 
-    first = (jnp.zeros_like(shape), ~wanted, jnp.array(0, jnp.int32))
+    first = (jnp.zeros_like(shape), jnp.zeros(shape.shape, bool), jnp.array(0, jnp.int32))
     return jax.lax.while_loop(unfinished, propose, first)[0]

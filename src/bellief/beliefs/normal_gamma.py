@@ -20,13 +20,12 @@ updating needs no prior and the count stays an exact integer.
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Int, Key
 
 from bellief.beliefs.gamma import sample_log_gamma
-from bellief.draws import normal as draw_normal
-from bellief.draws import split
 
 
 class Parameters(NamedTuple):
@@ -122,9 +121,9 @@ def posterior(prior: Parameters, statistics: Statistics) -> Parameters:
 
 def sample(key: Key[Array, ""], parameters: Parameters) -> tuple[Float[Array, "*rows"], Float[Array, "*rows"]]:
     """One draw of (mean, standard deviation) of the reward in every row: precision first, then the mean given it."""
-    precision_key, mean_key = split(key)
+    precision_key, mean_key = jax.random.split(key)
     precision = jnp.exp(sample_log_gamma(precision_key, parameters.shape)) / parameters.rate
-    normal = draw_normal(mean_key, parameters.mean.shape, parameters.mean.dtype)
+    normal = jax.random.normal(mean_key, parameters.mean.shape, parameters.mean.dtype)
     return parameters.mean + normal / jnp.sqrt(parameters.strength * precision), 1 / jnp.sqrt(precision)
 
 

@@ -44,7 +44,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from bellief.beliefs import dirichlet, normal_gamma
-from bellief.draws import split
 from bellief.errors import UserError
 from bellief.mdp.tabular import TabularMDP
 from bellief.priors import PAPER_PRIOR as PAPER_PRIOR
@@ -130,7 +129,7 @@ def sample(
     `support` is passed on to `dirichlet.sample`.
     """
     dtype = belief.rewards.mean.dtype
-    row_key, reward_key = split(key)
+    row_key, reward_key = jax.random.split(key)
     concentration = prior.concentration(belief.counts.shape[-1])
     rows = dirichlet.sample(row_key, concentration, belief.counts, dtype, support)
     parameters = normal_gamma.posterior(reward_prior(prior, dtype), belief.rewards)

@@ -11,6 +11,7 @@ from typing import Any
 
 from bellief.cli import failures, jax_setup
 from bellief.cli.failures import INTERRUPTED, describe
+from bellief.fast.compiler_options import set_process_options
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if not debug:
                 warnings.simplefilter("ignore")
             given, device = jax_setup.take_device(given)
+            set_process_options()
             jax_setup.use_device(device)
             if arguments is None:
                 signal.signal(signal.SIGTERM, _terminate)

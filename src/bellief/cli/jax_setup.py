@@ -16,6 +16,7 @@ DEVICES = ("auto", "cpu", "gpu")
 # Set to "off", compiled programs are not kept.
 SWITCH = "BELLIEF_COMPILATION_CACHE"
 FOLDER = "JAX_COMPILATION_CACHE_DIR"
+LEAST_SECONDS = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
 
 
 def take_device(arguments: list[str]) -> tuple[list[str], str]:
@@ -60,3 +61,5 @@ def keep_compiled_programs() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             os.environ[FOLDER] = str(folder)
+            # JAX would keep only programs that took a second to compile; a short run consists of many small ones.
+            os.environ.setdefault(LEAST_SECONDS, "0")

@@ -29,7 +29,8 @@ Data = Annotated[
         show_default=False,
         help="CSV, Parquet or JSON-lines files (a path, a glob, a folder; also .gz and .zst), a file that `bellief "
         "tally` wrote, minari:NAME, or - for standard input. Columns: state, action, reward, next_state; optionally "
-        "terminated, truncated, episode, step. For evaluate, states may be vectors: columns state_NAME and next_state_NAME.",
+        "terminated, truncated, episode, step. For evaluate, states may be vectors: columns state_NAME and "
+        "next_state_NAME.",
     ),
 ]
 PolicyName = Annotated[

@@ -1,5 +1,6 @@
 """What every compiled continuous environment is: pure functions of a state, an action and some uniform numbers."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -35,16 +36,16 @@ class BoxView(Protocol):
 class BoxEnvironment:
     """A continuous environment with countable actions that can be compiled.
 
-    `constants(run)` are the arrays that run number `run` is governed by; in a family of problems every run may meet
-    another member. `start` and `step` take them first, and get `luck` uniform numbers in place of a random key.
+    `constants(run)` are the arrays of run number `run`; in a family of problems every run may have
+    another member. `start` and `step` take them first, and get `noise` uniform draws in place of a random key.
     No observation exceeds `observation_bound` in size, not even the one that an episode ends in.
-    After `time_limit` steps an episode is cut short and another begins, which is not an end of the MDP.
+    After `time_limit` steps an episode is truncated and another begins, which is not an end of the MDP.
 
     >>> import numpy as np
     >>> from bellief.envs import make_any
     >>> pole = make_any("pendulum")
-    >>> state = pole.start(pole.constants(0), np.full(pole.luck, 0.5, np.float32))
-    >>> after = pole.step(pole.constants(0), state, np.array(1), np.full(pole.luck, 0.5, np.float32))
+    >>> state = pole.start(pole.constants(0), np.full(pole.noise, 0.5, np.float32))
+    >>> after = pole.step(pole.constants(0), state, np.array(1), np.full(pole.noise, 0.5, np.float32))
     >>> type(pole).__name__, state.tolist(), bool(after.terminated)
     ('BoxEnvironment', [0.0, 0.0], False)
     """
@@ -54,12 +55,18 @@ class BoxEnvironment:
     action_names: tuple[str, ...]
     parameters: dict[str, Any]
     constants: Callable[[int], Any]
-    start: Callable[[Any, Float[Array, "luck"]], Float[Array, "D"]]
-    step: Callable[[Any, Float[Array, "D"], Int[Array, ""], Float[Array, "luck"]], Outcome]
-    luck: int
+    start: Callable[[Any, Float[Array, "noise"]], Float[Array, "D"]]
+    step: Callable[[Any, Float[Array, "D"], Int[Array, ""], Float[Array, "noise"]], Outcome]
+    noise: int
     view: BoxView
     observation_bound: tuple[float, ...]
     time_limit: int | None = None
+
+    @property
+    def luck(self) -> int:
+        """Deprecated name of `noise`."""
+        warnings.warn("BoxEnvironment.luck is called noise now.", DeprecationWarning, stacklevel=2)
+        return self.noise
 
     def render_text(self, state: np.ndarray) -> str:
         """The state in plain characters."""

@@ -22,7 +22,7 @@ def has_box(env: gymnasium.Env) -> bool:
 
 
 def box_spaces(env: gymnasium.Env, name: str, termination: Callable[..., Any] | None = None) -> BoxSpaces:
-    """What an agent may know of a real environment: sizes and bounds. What is paid, and when it ends, nobody says."""
+    """What an agent may know of a real environment: sizes and bounds. Rewards and ends are unknown."""
     box = env.observation_space
     assert isinstance(box, spaces.Box)
     if not np.issubdtype(box.dtype, np.floating) or len(box.shape) > 1:

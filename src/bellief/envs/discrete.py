@@ -133,7 +133,7 @@ def indices(env: gymnasium.Env, name: str) -> tuple[Index, Index]:
 
 
 def gymnasium_spaces(env: gymnasium.Env, name: str) -> Spaces:
-    """What an agent may know of a real environment: its sizes. Whether episodes end and what is paid, nobody says."""
+    """What an agent may know of a real environment: its sizes. Whether episodes end and what they pay is unknown."""
     observation, action = indices(env, name)
     return Spaces(observation.size, action.size, terminates=True, reward_low=None, reward_high=None)
 

@@ -158,7 +158,7 @@ class GridView:
 
     def render_image(self, state: int) -> UInt8[np.ndarray, "height width 3"]:
         """The picture of the map with the agent on it."""
-        # Pillow is needed by nothing else: whoever draws nothing need not load it.
+        # Pillow is needed for pictures only, so it is loaded here.
         from bellief.envs.draw import draw_grid
 
         return draw_grid(self.layout, *self.split(state))

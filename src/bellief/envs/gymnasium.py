@@ -17,7 +17,7 @@ class TabularGymnasiumEnv(gymnasium.Env):
 
     Pass an `Environment`, or the `name` of one together with its parameters. Observations are state numbers.
     The `info` of a step holds the probability of what happened ("prob"), that of a reset the probability of the start
-    state. There is no time limit of its own: use `gymnasium.make(..., max_episode_steps=...)`.
+    state. There is no time limit: use `gymnasium.make(..., max_episode_steps=...)`.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012 (Gymnasium's type)
@@ -96,7 +96,7 @@ class TabularGymnasiumEnv(gymnasium.Env):
 class BoxGymnasiumEnv(gymnasium.Env):
     """One of our continuous environments as a Gymnasium environment: `gymnasium.make("bellief:LinearModel-v0")`.
 
-    There is no time limit of its own: use `gymnasium.make(..., max_episode_steps=...)`. In a family of problems the
+    There is no time limit: use `gymnasium.make(..., max_episode_steps=...)`. In a family of problems the
     member is a parameter, and the first one where it is not given.
     """
 
@@ -116,20 +116,20 @@ class BoxGymnasiumEnv(gymnasium.Env):
         self.observation_space = gymnasium.spaces.Box(-bound, bound, dtype=np.float32)
         self.action_space = gymnasium.spaces.Discrete(environment.spaces.actions)
         constants = environment.constants(0)
-        self._start = jax.jit(lambda luck: environment.start(constants, luck))
-        self._step = jax.jit(lambda state, action, luck: environment.step(constants, state, action, luck))
+        self._start = jax.jit(lambda noise: environment.start(constants, noise))
+        self._step = jax.jit(lambda state, action, noise: environment.step(constants, state, action, noise))
         self._state: np.ndarray | None = None
         self._ended = False
 
-    def _luck(self) -> np.ndarray:
-        return self.np_random.random(self.environment.luck).astype(np.float32)
+    def _noise(self) -> np.ndarray:
+        return self.np_random.random(self.environment.noise).astype(np.float32)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Begin an episode; there are no options."""
         super().reset(seed=seed)
-        self._state, self._ended = np.array(self._start(self._luck()), np.float32), False
+        self._state, self._ended = np.array(self._start(self._noise()), np.float32), False
         return self._state.copy(), {}
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
@@ -140,7 +140,7 @@ class BoxGymnasiumEnv(gymnasium.Env):
             raise ResetNeeded("The episode has ended: call reset() to begin another.")
         if not self.action_space.contains(action):
             raise InvalidAction(f"Action {action!r} is not one of 0..{self.environment.spaces.actions - 1}.")
-        outcome = self._step(self._state, np.int32(action), self._luck())
+        outcome = self._step(self._state, np.int32(action), self._noise())
         self._state, self._ended = np.array(outcome.state, np.float32), bool(outcome.terminated)
         return self._state.copy(), float(outcome.reward), self._ended, False, {}
 

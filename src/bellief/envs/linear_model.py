@@ -61,15 +61,17 @@ def outside(state: Float[Array, "D"]) -> Bool[Array, ""]:
     return jnp.sum(state**2) > RADIUS**2
 
 
-def start(constants: Constants, luck: Float[Array, "4"]) -> Float[Array, "D"]:
+def start(constants: Constants, uniforms: Float[Array, "4"]) -> Float[Array, "D"]:
     """Near the origin."""
     del constants
-    return START_SD * normal(luck)
+    return START_SD * normal(uniforms)
 
 
-def step(constants: Constants, state: Float[Array, "D"], action: Int[Array, ""], luck: Float[Array, "4"]) -> Outcome:
+def step(
+    constants: Constants, state: Float[Array, "D"], action: Int[Array, ""], uniforms: Float[Array, "4"]
+) -> Outcome:
     """Apply the action's matrix."""
-    following = constants.transition[action] @ state + constants.noise * normal(luck)
+    following = constants.transition[action] @ state + constants.noise * normal(uniforms)
     left = outside(following)
     reward = constants.reward[action] @ state + jnp.where(left, LEAVING, 0.0)
     return Outcome(following, reward, left)
@@ -113,7 +115,7 @@ def linear_model(member_number: int | None = None, noise: float = 0.05) -> BoxEn
         constants=constants,
         start=start,
         step=step,
-        luck=DIMENSION,
+        noise=DIMENSION,
         view=VectorView(),
         observation_bound=(10.0,) * DIMENSION,
         time_limit=TIME_LIMIT,

@@ -51,16 +51,16 @@ def move(state: Float[Array, "2"], force: Float[Array, ""]) -> Float[Array, "2"]
     return state + PERIOD / 6 * (first + 2 * second + 2 * third + fourth)
 
 
-def start(constants: tuple, luck: Float[Array, "2"]) -> Float[Array, "2"]:
+def start(constants: tuple, uniforms: Float[Array, "2"]) -> Float[Array, "2"]:
     """Nearly upright and at rest."""
     del constants
-    return START * (2 * luck - 1)
+    return START * (2 * uniforms - 1)
 
 
-def step(constants: tuple, state: Float[Array, "2"], action: Int[Array, ""], luck: Float[Array, "2"]) -> Outcome:
+def step(constants: tuple, state: Float[Array, "2"], action: Int[Array, ""], uniforms: Float[Array, "2"]) -> Outcome:
     """Push."""
     del constants
-    force = FORCE * (action.astype(state.dtype) - 1) + NOISE * (2 * luck[0] - 1)
+    force = FORCE * (action.astype(state.dtype) - 1) + NOISE * (2 * uniforms[0] - 1)
     following = move(state, force)
     fell = fallen(following)
     return Outcome(following, jnp.where(fell, -1.0, 0.0).astype(state.dtype), fell)
@@ -93,7 +93,7 @@ def pendulum() -> BoxEnvironment:
         constants=lambda run: (),
         start=start,
         step=step,
-        luck=2,
+        noise=2,
         view=PendulumView(),
         observation_bound=(2 * np.pi, 50.0),
         time_limit=TIME_LIMIT,

@@ -16,6 +16,7 @@ from bellief.evaluation.dense_belief import DRAW_STREAM, SAMPLER, STEP_STREAM, b
 from bellief.evaluation.methods23 import LINKED, evaluate_linked
 from bellief.evaluation.problem import Problem
 from bellief.evaluation.question import Question
+from bellief.fast import enabled
 from bellief.induction import evaluate as induction
 from bellief.induction import method1
 from bellief.values import joint
@@ -127,4 +128,5 @@ def _joint(key, policy, *, mdps, steps, final, belief, discount, prior, support)
 def _method1(key, policy, value_span, *, mdps, steps, final, settings, belief, discount, prior, support):
     sampled = draw_mdps(key, mdps, belief, discount, prior, support)
     step_key = jax.random.fold_in(key, STEP_STREAM)
-    return induction.by_method1(step_key, settings, sampled, policy, steps, value_span, final)
+    with enabled():
+        return induction.by_method1(step_key, settings, sampled, policy, steps, value_span, final)

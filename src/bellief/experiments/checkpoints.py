@@ -7,8 +7,8 @@ from concurrent.futures import CancelledError
 from typing import Any, Protocol
 
 from bellief.experiments.collect import Collector
-from bellief.experiments.drive import Plan, Snapshot
-from bellief.experiments.stepped import ReplayError
+from bellief.experiments.event_loop import Plan, Snapshot
+from bellief.experiments.gymnasium_loop import ReplayError
 
 
 class Checkpoints(Protocol):
@@ -25,7 +25,7 @@ class Checkpoints(Protocol):
 
 
 class Progress:
-    """Adds up the plans of all chunks and passes the fraction on."""
+    """Adds up the plans of all batches and passes the fraction on."""
 
     def __init__(self, callback: Callable[[float], None] | None, total: int):
         self.callback, self.total, self.done, self.lock = callback, max(total, 1), 0, threading.Lock()

@@ -1,4 +1,4 @@
-"""What is kept of the events of one chunk: curves, a thinned list of plans, episodes.
+"""What is kept of the events of one batch: curves, a thinned list of plans, episodes.
 
 Its size does not grow with steps, except for the episodes of real environments.
 """
@@ -9,15 +9,16 @@ from typing import Any
 import jax
 import numpy as np
 
-from bellief.experiments.loop import Plan, Reading, Run, Snapshot, Survival
-from bellief.experiments.stepped import Episode
+from bellief.experiments.compiled_environments import Run
+from bellief.experiments.event_loop import Plan, Reading, Snapshot, Survival
+from bellief.experiments.gymnasium_loop import Episode
 
 # What is kept of the episodes at a reading where states are continuous, in the order of `Survival`.
 EPISODE_COUNTS = ("over", "falls", "length", "survived")
 
 
 class Collector:
-    """Takes the events of a chunk one by one; `to_arrays` and `from_arrays` carry it over an interruption."""
+    """Takes the events of a batch one by one; `to_arrays` and `from_arrays` save and restore it."""
 
     def __init__(self) -> None:
         self.readings: list[Reading] = []
@@ -28,14 +29,14 @@ class Collector:
         self.last: Run | None = None
 
     def add(self, event: Any) -> None:
-        """Keep what is to be kept of an event; of the plans, ever fewer are kept as they grow in number."""
+        """Keep what is needed of an event; of the plans, fewer are kept as they grow in number."""
         if isinstance(event, Reading):
             self.readings.append(event)
         elif isinstance(event, Survival):
             self.survival.append(event)
         elif isinstance(event, Plan):
             self.number += 1
-            # Early plans differ much, late ones little: keep the first 32, then ever fewer.
+            # Early plans differ much, late ones little: keep the first 32, then fewer.
             if self.number <= 32 or self.number % max(1, self.number // 32) == 0:
                 self.plans.append((event.step, _per_run(event.info)))
         elif isinstance(event, Episode):

@@ -1,4 +1,4 @@
-"""What came of many runs: curves, policies, reports; as arrays, tables, a picture, files."""
+"""The results of many runs: curves, policies, diagnostics; as arrays, tables, a plot, files."""
 
 import dataclasses
 import json
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from bellief.errors import UserError, shorten
 from bellief.policies import save_policy
@@ -32,6 +32,10 @@ class RunResult:
     NaN where the model is not known. `episodes` has a row for every episode that was over, where a real environment
     was stepped.
 
+    The last four are for continuous states, for which there is no table of the policy: `over[r, g]` episodes of run r
+    were over after `step[g]` steps, `falls` of them because the environment ended them, `length` is their total length,
+    and `survived` is the length of the last episode that was over, smoothed over steps with the half-life.
+
     >>> import bellief
     >>> result = bellief.run("nchain", "q-learning", steps=30, runs=2)
     >>> isinstance(result, bellief.RunResult), result.step[-1].item()
@@ -40,6 +44,9 @@ class RunResult:
     True
     >>> sorted(result.to_pandas().columns)
     ['run', 'smoothed', 'step', 'total']
+    >>> pole = bellief.run("pendulum", "gptd", steps=30, runs=2)
+    >>> pole.steps_survived(0, 30).shape, pole.final_steps_survived.shape
+    ((2,), (2,))
     """
 
     env: str
@@ -58,6 +65,10 @@ class RunResult:
     info: pd.DataFrame
     updates: int
     seconds: float
+    over: Int[np.ndarray, "runs G"] | None = None
+    falls: Int[np.ndarray, "runs G"] | None = None
+    length: Float[np.ndarray, "runs G"] | None = None
+    survived: Float[np.ndarray, "runs G"] | None = None
 
     @property
     def average_reward(self) -> Float[np.ndarray, "runs"]:
@@ -69,9 +80,27 @@ class RunResult:
         """Reward per step over the last tenth of the run."""
         return late_reward(self.step, self.total, self.steps)
 
+    def steps_survived(self, first: int, last: int) -> Float[np.ndarray, "runs"]:
+        """Mean length of the episodes that were over between two readings (0 for the start), in continuous states.
+
+        Where none was, the steps since the last one was over: the present episode is at least as long.
+        """
+        at = {0: 0} | {int(step): number + 1 for number, step in enumerate(self.step)}
+        for step in (first, last):
+            if step not in at:
+                raise UserError(f"There is no reading at step {step}; ask for one with readings=({step},).")
+        if self.over is None or self.length is None:
+            raise UserError("Episodes are counted in continuous states only; look at `episodes` instead.")
+        return mean_length(self.over, self.length, at[first], at[last], last)
+
+    @property
+    def final_steps_survived(self) -> Float[np.ndarray, "runs"]:
+        """Mean length of the episodes of the last tenth of the run, in continuous states."""
+        return self.steps_survived(last_tenth(self.steps), self.steps)
+
     def to_dict(self) -> dict[str, Any]:
         """The document that `bellief run --json` prints."""
-        return {
+        document = {
             "env": self.env,
             "agent": self.agent,
             "steps": self.steps,
@@ -81,49 +110,64 @@ class RunResult:
             "average_reward": summarise(self.average_reward),
             "final_average_reward": summarise(self.final_average_reward),
             "final_policy_gain": None if np.isnan(self.gain).any() else summarise(self.gain),
-            **({} if self.episodes is None else {"episodes": self.episode_summary()}),
+            "episodes": self.episode_summary(),
             "updates": self.updates,
             "seconds": round(self.seconds, 3),
         }
+        if document["episodes"] is None:
+            del document["episodes"]
+        return document
 
     @property
     def label(self) -> str:
-        """The agent's name in plots: with its action rule, where that is not the usual one."""
-        rule = self.settings.get("rule", "mean")
+        """The agent's name in plots, with its action rule, or `own` for our continuous mode, if not the usual one."""
+        rule = "own" if self.settings.get("mode") == "own" else self.settings.get("rule", "mean")
         return self.agent if rule == "mean" else f"{self.agent}-{rule}"
 
-    def episode_summary(self) -> dict[str, Any]:
-        """Number of episodes, and each run's mean return and length over the episodes of its last tenth."""
-        assert self.episodes is not None
-        late = self.episodes[self.episodes["step"] > last_tenth(self.steps)].groupby("run")
-        returns, lengths = late["reward"].mean().to_numpy(), late["length"].mean().to_numpy()
-        return {
-            "count": len(self.episodes),
-            "final_return": summarise(returns) if len(returns) else None,
-            "final_length": summarise(lengths) if len(lengths) else None,
-        }
+    def episode_summary(self) -> dict[str, Any] | None:
+        """Number of episodes, and each run's mean return and length over the episodes of its last tenth; in continuous
+        states also the number of falls. None where no episodes are recorded.
+        """
+        if self.episodes is None and self.over is None:
+            return None
+        summary: dict[str, Any] = {"count": 0, "final_return": None, "final_length": None}
+        if self.episodes is not None:
+            late = self.episodes[self.episodes["step"] > last_tenth(self.steps)].groupby("run")
+            means = {name: late[name].mean().to_numpy() for name in ("reward", "length")}
+            found = [summarise(means[name]) if len(means[name]) else None for name in ("reward", "length")]
+            summary = dict(zip(summary, [len(self.episodes), *found], strict=True))
+        if self.over is not None and self.falls is not None:
+            falls = self.falls[:, -1]
+            summary |= {
+                "count": int(self.over[:, -1].sum()),
+                "falls": {"median": float(np.median(falls)), "most": int(falls.max())},
+                "final_length": summarise(self.final_steps_survived),
+            }
+        return summary
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row per run and reading: run, step, total, smoothed."""
+        """One row per run and reading: run, step, total, smoothed; in continuous states also over, falls, survived."""
         runs, readings = self.total.shape
-        return pd.DataFrame(
-            {
-                "run": np.repeat(np.arange(runs), readings),
-                "step": np.tile(self.step, runs),
-                "total": self.total.ravel(),
-                "smoothed": self.smoothed.ravel(),
-            }
-        )
+        columns = {"run": np.repeat(np.arange(runs), readings), "step": np.tile(self.step, runs)}
+        for name in ("total", "smoothed", "over", "falls", "survived"):
+            if getattr(self, name) is not None:
+                columns[name] = getattr(self, name).ravel()
+        return pd.DataFrame(columns)
 
     def plot(self, ax: "Axes | None" = None, **style: Any) -> "Axes":
-        """Smoothed average reward: mean, 5-95 percentile band, standard error lines."""
+        """Smoothed average reward, or in continuous states smoothed steps survived: mean, 5-95 percentile band,
+        standard error lines.
+        """
         from bellief.plots.curves import plot_curve
 
-        return plot_curve(self.step, self.smoothed, ax=ax, **({"label": self.label} | style))
+        curve, usual = self.smoothed, {"label": self.label}
+        if self.survived is not None:
+            curve, usual = self.survived, usual | {"ylabel": "steps survived, smoothed"}
+        return plot_curve(self.step, curve, ax=ax, **(usual | style))
 
     def save(self, folder: str | Path) -> None:
-        """Write result.json, curves.csv, plans.csv, policy.csv (run 0) and policies/ into a new folder, whole or not
-        at all.
+        """Write result.json, curves.csv, plans.csv and, where there are such, episodes.csv, policy.csv (run 0) and
+        policies/ into a new folder, whole or not at all.
         """
         folder = check_new_folder(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -134,10 +178,11 @@ class RunResult:
             self.info.to_csv(work / "plans.csv", index=False)
             if self.episodes is not None:
                 self.episodes.to_csv(work / "episodes.csv", index=False)
-            (work / "policies").mkdir()
-            for number, policy in enumerate(self.policies):
-                save_policy(work / "policies" / f"run-{number:03d}.csv", policy)
-            shutil.copy(work / "policies" / "run-000.csv", work / "policy.csv")
+            if self.policies.size:
+                (work / "policies").mkdir()
+                for number, policy in enumerate(self.policies):
+                    save_policy(work / "policies" / f"run-{number:03d}.csv", policy)
+                shutil.copy(work / "policies" / "run-000.csv", work / "policy.csv")
             work.chmod(0o755)
             work.rename(folder)
         except BaseException:
@@ -160,7 +205,7 @@ def _without_infinities(value: Any) -> Any:
 
 
 def check_new_folder(folder: str | Path) -> Path:
-    """The path, if nothing stands there yet and it can be made; earlier results are never overwritten."""
+    """The path, if nothing is there yet and it can be made; earlier results are never overwritten."""
     folder = Path(folder)
     if os.path.lexists(folder):
         raise UserError(f"The folder {folder} exists already; choose a new one, or move it away.")
@@ -209,3 +254,15 @@ def reading_steps(steps: int, count: int = READINGS) -> list[int]:
     """About `count` steps on a logarithmic grid, with the last one and the one before the last tenth."""
     grid = np.unique(np.round(np.geomspace(1, steps, min(count, steps))).astype(int))
     return sorted({*grid.tolist(), steps} | ({last_tenth(steps)} - {0}))
+
+
+def mean_length(
+    over: Int[np.ndarray, "runs G"], length: Float[np.ndarray, "runs G"], first: int, last: int, step: int
+) -> Float[np.ndarray, "runs"]:
+    """Mean length of the episodes that were over between two readings, counted from 1 (0 for the start).
+
+    Where none was, the steps from the last one before up to `step`, that of the later reading.
+    """
+    over, length = (np.pad(array, ((0, 0), (1, 0))) for array in (over, length))
+    number, total = (array[:, last] - array[:, first] for array in (over, length))
+    return np.where(number > 0, total / np.maximum(number, 1), step - length[:, last])

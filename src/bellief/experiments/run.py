@@ -1,6 +1,7 @@
 """`bellief.run`: many runs of one agent in one environment."""
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Generator
 from typing import Any
@@ -8,22 +9,19 @@ from typing import Any
 import numpy as np
 
 from bellief.agents.schedule import steps_of
-from bellief.envs import Environment, make
+from bellief.envs import Environment
 from bellief.envs.box import BoxEnvironment
 from bellief.errors import UserError
-from bellief.experiments import loop, stepped
+from bellief.experiments.batches import by_run, run_batches
 from bellief.experiments.checkpoints import Checkpoints
-from bellief.experiments.chunks import by_run, chunk_keys, run_chunks
-from bellief.experiments.devices import at_work, find_places, wake
+from bellief.experiments.collect import EPISODE_COUNTS, Collector
+from bellief.experiments.compiled_steps import batch_keys
+from bellief.experiments.event_loop import Snapshot
 from bellief.experiments.results import RunResult, check_size, reading_steps
-from bellief.experiments.run_box import Compiled, Real, open_box, run_box
 from bellief.experiments.settings import build_config
-from bellief.mdp.bellman import long_run_average
-from bellief.registry import AGENTS, DISCRETE, find, looks_like_gymnasium
-from bellief.types import Spaces
-
-# Runs that plan together on a GPU: more hardly make a plan cheaper.
-GPU_WIDTH = 50
+from bellief.experiments.task import inform, open_task
+from bellief.fast.placement import at_work, start_gpu
+from bellief.registry import AGENTS, CONTINUOUS, find
 
 
 def run(
@@ -42,6 +40,7 @@ def run(
     device: str = "auto",
     readings: tuple[int, ...] = (),
     longest_gap: int | None = None,
+    first_run: int = 0,
     progress: Callable[[float], None] | None = None,
     checkpoints: Checkpoints | None = None,
 ) -> RunResult:
@@ -58,9 +57,9 @@ def run(
         env_settings: parameters of a named environment, for example {"slip": 0.1}. For a Gymnasium environment with
             Box observations `termination` may name a function of a state that says whether it ends an episode.
         table: read a Gymnasium environment's transition table, if it offers one, and run compiled instead of stepping.
-        bins: cut Box observations of a Gymnasium environment into so many bins a dimension.
+        bins: discretise Box observations of a Gymnasium environment into so many bins a dimension.
         half_life: steps after which a reward counts half in the smoothed curves.
-        width: runs computed side by side; results of different widths differ in rounding. By default 10; where plans
+        width: runs computed in one batch; results of different widths differ in rounding. By default 10; where plans
             are made on a GPU as many as there are, up to 50.
         device: `cpu`; `gpu`, where agents plan on the GPU while environments with a known model step on the host; or
             `auto`, a GPU where JAX has one, but the CPU where plans are light: those of PSRL and MMBI with few states,
@@ -68,6 +67,7 @@ def run(
         readings: steps at which to read the curves, besides the usual ones.
         longest_gap: plan at least every so many steps. The paper's updates come ever more rarely; where an agent can
             repeat itself without moving, at a wall or by a refused pick-up, it learns one thing an update.
+        first_run: number of the first run, for experiments that are spread over several processes.
         progress: called with the finished fraction from time to time.
         checkpoints: keeps where the runs stand, as `bellief run --out` does, to go on after an interruption.
 
@@ -84,43 +84,51 @@ def run(
         raise UserError(f"half_life must be positive, not {half_life}.")
     if width is not None and width < 1:
         raise UserError(f"width must be at least 1, not {width}.")
+    if first_run < 0:
+        raise UserError(f"first_run must be zero or more, not {first_run}.")
     if longest_gap is not None and longest_gap < 1:
         raise UserError(f"longest_gap must be at least 1, not {longest_gap}.")
     if not 0 <= seed < 2**32:
         raise UserError(f"seed must lie between 0 and {2**32 - 1}, not {seed}.")
     entry = find(AGENTS, "agent", agent)
-    box = None if table or bins is not None else open_box(env, env_settings or {})
-    if box is not None:
-        width = width or default_width(device, runs)
-        return run_box(
-            box, entry, steps, runs, seed, settings or {}, half_life, width, readings, progress, 0, device, longest_gap,
-            checkpoints,
-        )  # fmt: skip
-    world = open_world(env, env_settings or {}, table, bins)
-    module = entry.load_for(DISCRETE, world.name)
-    light = plans_lightly(module, world, width)
-    width = width or default_width(device, runs, light)
-    places = find_places(device, width, light)
-    wake(places)
-    config = inform(module, build_config(module.Config, agent, settings or {}), agent, world)
+    task = open_task(env, env_settings or {}, table, bins)
+    module = entry.load_for(task.kind, task.name)
+    width = width or task.default_width(device, runs, module)
+    places = task.places(device, width, module)
+    start_gpu(places)
+    config = inform(module, build_config(module.Config, agent, settings or {}), agent, task)
     began = time.perf_counter()
     reading = sorted({*reading_steps(steps), *(step for step in readings if 0 < step <= steps)})
-    check_size(steps, runs, len(reading), longest_gap, world.spaces.states * world.spaces.actions)
+    if task.kind == CONTINUOUS:
+        check_size(steps, runs, 3 * len(reading), longest_gap)
+    else:
+        check_size(steps, runs, len(reading), longest_gap, task.spaces.states * task.spaces.actions)
     plans = steps_of(module, steps, longest_gap)
 
-    def events(numbers: range, resume: loop.Snapshot | None) -> Generator[Any]:
-        keys = chunk_keys(seed, world.name, agent, numbers)
-        return world.run_chunk(keys, numbers, seed, module, config, plans, reading, half_life, resume, places)
+    def events(numbers: range, resume: Snapshot | None) -> Generator[Any]:
+        return task.batch(seed, agent, numbers, module, config, plans, reading, half_life, resume, places)
 
     def shapes(numbers: range) -> Any:
-        return world.shapes(chunk_keys(seed, world.name, agent, numbers), module, config)
+        return task.shapes(batch_keys(seed, task.name, agent, numbers), module, config)
 
-    chunks = [range(first, first + width) for first in range(0, runs, width)]
-    gathered = run_chunks(chunks, events, len(plans), progress, places, checkpoints, shapes)
-    with at_work(places):
-        policies = np.concatenate([one.policies(module, config) for one in gathered])[:runs]
+    # Real environments with continuous states take so long to step that the last batch is not padded.
+    padded = not (task.real and task.kind == CONTINUOUS)
+    last = first_run + runs
+    batches = [
+        range(first, first + width if padded else min(first + width, last)) for first in range(first_run, last, width)
+    ]
+    collected = run_batches(batches, events, len(plans), progress, places, checkpoints, shapes)
+
+    def joined(part: Callable[[Collector], np.ndarray]) -> np.ndarray:
+        return np.concatenate([part(one) for one in collected])[:runs]
+
+    policies = np.zeros((runs, 0, 0))
+    if task.kind != CONTINUOUS:
+        with at_work(places):
+            policies = joined(lambda one: one.policies(module, config))
+    counted = EPISODE_COUNTS if task.kind == CONTINUOUS else ()
     return RunResult(
-        env=world.name,
+        env=task.name,
         agent=agent,
         steps=steps,
         runs=runs,
@@ -128,141 +136,17 @@ def run(
         settings=dataclasses.asdict(config),
         half_life=half_life,
         step=np.asarray(reading),
-        total=np.concatenate([one.total() for one in gathered])[:runs],
-        smoothed=np.concatenate([one.smoothed() for one in gathered])[:runs],
+        total=joined(Collector.total),
+        smoothed=joined(Collector.smoothed),
         policies=policies,
-        gain=np.array([world.gain(policy) for policy in policies]),
-        episodes=by_run([one.episode_columns() for one in gathered], width, runs) if world.real else None,
-        info=by_run([one.plan_columns() for one in gathered], width, runs),
+        gain=np.array([task.gain(policy) for policy in policies]),
+        episodes=by_run([one.episode_columns() for one in collected], width, runs) if task.real else None,
+        info=by_run([one.plan_columns() for one in collected], width, runs),
         updates=len(plans),
         seconds=time.perf_counter() - began,
+        **{name: joined(functools.partial(_counts, name)) for name in counted},
     )
 
 
-class _Tabular:
-    """An environment with a known model, stepped by the compiled loop."""
-
-    real = False
-    kind = DISCRETE
-
-    def __init__(self, environment: Environment):
-        self.environment, self.name, self.model = environment, environment.name, environment.mdp()
-        self.spaces = environment.spaces()
-        self.tables = loop.make_tables(environment.outcomes, environment.time_limit)
-
-    def gain(self, policy: np.ndarray) -> float:
-        """Exact long-run reward per step; a time limit makes the process depend on more than the state."""
-        return np.nan if self.environment.time_limit is not None else long_run_average(self.model, policy)
-
-    def run_chunk(
-        self, keys, numbers, seed, module, config, plans, readings, half_life, resume=None, places=None
-    ) -> Generator[Any]:
-        """The events of one chunk, or those after a snapshot."""
-        del numbers, seed
-        return loop.run_chunk(
-            keys, self.tables, module, config, self.spaces, plans, readings, half_life, resume, places
-        )
-
-    def shapes(self, keys: loop.RunKeys, module: Any, config: Any) -> Any:
-        """Shapes and dtypes of a snapshot's `runs`."""
-        return loop.run_shapes(keys, self.tables, module, config, self.spaces)
-
-
-class _Real:
-    """A Gymnasium environment, made anew for every run and stepped as it is."""
-
-    real = True
-    kind = DISCRETE
-    model = None
-
-    def __init__(self, name: str, parameters: dict[str, Any], bins: int | None):
-        # Gymnasium is imported only where it is used: the compiled loop runs on machines without it.
-        from bellief.envs import discrete
-
-        self.name, self.parameters, self.bins, self.discrete = name, parameters, bins, discrete
-        env = discrete.make_gymnasium(name, bins, **parameters)
-        self.spaces: Spaces = discrete.gymnasium_spaces(env, name)
-        env.close()
-
-    def gain(self, policy: np.ndarray) -> float:
-        """Not known."""
-        del policy
-        return np.nan
-
-    def _simulator(self) -> stepped.Simulator:
-        env = self.discrete.make_gymnasium(self.name, self.bins, **self.parameters)
-        observation, action = self.discrete.indices(env, self.name)
-
-        def step(number: int) -> tuple[int, float, bool, bool]:
-            element, reward, terminated, truncated, _ = env.step(action.decode(number))
-            return observation.encode(element), float(reward), bool(terminated), bool(truncated)
-
-        return stepped.Simulator(lambda seed: observation.encode(env.reset(seed=seed)[0]), step, env.close)
-
-    def shapes(self, keys: loop.RunKeys, module: Any, config: Any) -> Any:
-        """Shapes and dtypes of a snapshot's `runs`."""
-        return stepped.run_shapes(keys, module, config, self.spaces)
-
-    def run_chunk(
-        self, keys, numbers, seed, module, config, plans, readings, half_life, resume=None, places=None
-    ) -> Generator[Any]:
-        """The events of one chunk, or those after a snapshot."""
-        simulators = [self._simulator() for _ in numbers]
-        seeds = [stepped.environment_seed(seed, self.name, number) for number in numbers]
-        try:
-            yield from stepped.run_chunk(
-                keys, simulators, seeds, module, config, self.spaces, plans, readings, half_life, resume, places
-            )
-        finally:
-            for one in simulators:
-                one.close()
-
-
-World = _Tabular | _Real | Compiled | Real
-
-
-def open_world(env: Any, parameters: dict[str, Any], table: bool, bins: int | None) -> _Tabular | _Real:
-    """An environment and the loop that steps it: the one place that knows which loop belongs to which environment."""
-    if isinstance(env, Environment) or not looks_like_gymnasium(env):
-        if table or bins is not None:
-            raise UserError("table and bins are for Gymnasium environments; leave them out for this one.")
-        return _Tabular(env if isinstance(env, Environment) else make(env, **parameters))
-    if table:
-        if bins is not None:
-            raise UserError("A transition table has states already; leave out either table or bins.")
-        from bellief.envs.discrete import read_table
-
-        return _Tabular(read_table(env, **parameters))
-    return _Real(env, parameters, bins)
-
-
-def open_any(env: Any, parameters: dict[str, Any], table: bool, bins: int | None) -> World:
-    """The same for states of every kind."""
-    box = None if table or bins is not None else open_box(env, parameters)
-    return open_world(env, parameters, table, bins) if box is None else box
-
-
-def inform(module: Any, config: Any, agent: str, world: Any) -> Any:
-    """The settings an agent runs with: those of an agent that is told the model hold the model."""
-    if not hasattr(module, "informed"):
-        return config
-    if world.model is None:
-        raise UserError(f"Agent '{agent}' must be told the model, and '{world.name}' has none to tell.")
-    return module.informed(config, world.model)
-
-
-def plans_lightly(module: Any, world: _Tabular | _Real, width: int | None) -> bool:
-    """Whether a processor has done an agent's plans before a GPU has begun; agents say up to how many states.
-
-    But many runs whose steps are not light step sooner in several groups, as they do beside a GPU.
-    """
-    few = width is None or width <= loop.CHUNK_WIDTH or getattr(module, "LIGHT_STEPS", False)
-    return few and world.spaces.states <= getattr(module, "LIGHT_PLANS", 0)
-
-
-def default_width(device: str, runs: int, light: bool = False) -> int:
-    """Runs side by side: on a CPU always as many, so that no run depends on how many there are."""
-    if find_places(device, 1, light).plan.devices.flat[0].platform == "cpu":
-        return loop.CHUNK_WIDTH
-    chunks = -(-runs // GPU_WIDTH)
-    return -(-runs // chunks)
+def _counts(name: str, collected: Collector) -> np.ndarray:
+    return collected.episode_counts()[name]

@@ -195,7 +195,7 @@ def by_joint(
         targets = _back_up(*ahead[1:], discount, values.reshape(models, actions, count))
         return ((targets.reshape(-1, count) @ regress).reshape(models, actions, size), span), None
 
-    # With values to begin with nothing is known but what the rewards allow for ever.
+    # Given values to begin with, only the infinite-horizon range of the rewards bounds them.
     wide = jnp.zeros(2, dtype)
     if final is not None and limits is not None:
         wide = jax.lax.fori_loop(0, 2000, lambda _, span: _next_range(limits, discount, span), wide)

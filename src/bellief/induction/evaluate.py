@@ -32,8 +32,9 @@ from jaxtyping import Array, Float, Key
 
 from bellief.errors import UserError
 from bellief.induction import method1
-from bellief.mdp import bellman
+from bellief.mdp import bellman, utilities
 from bellief.mdp.tabular import TabularMDP
+from bellief.replaceable import replaceable
 from bellief.values import joint
 
 FINALS = ("zero", "own", "pooled")
@@ -55,6 +56,7 @@ def final_values(mdps: TabularMDP, policy: Float[Array, "S A"], final: str) -> F
     return jax.vmap(bellman.evaluate_exact, in_axes=(0, None))(mdps, policy)
 
 
+@replaceable
 def by_method1(
     key: Key[Array, ""],
     settings: method1.Settings,
@@ -88,18 +90,17 @@ def every_method1(
 
 def _by_method1(key, settings, mdps, policy, horizon, value_span, final, every) -> tuple[Evaluation, Any]:
     chain = jax.vmap(bellman.under_policy, in_axes=(0, None))(mdps, policy)
-    sigma = jnp.asarray(settings.sigma_fraction * value_span, mdps.reward.dtype)
+    discount, sigma = mdps.discount.reshape(-1)[0], jnp.asarray(settings.sigma_fraction * value_span, mdps.reward.dtype)
 
-    def step(progress, given):
-        (draw_key, push_key), luck = given
-        values, weight, progress, diagnostics = method1.draw(draw_key, settings, progress, luck)
-        progress = method1.push(push_key, settings, progress, mdps, policy, chain, values, weight)
+    def step(progress, step_key):
+        draw_key, utility_key = jax.random.split(step_key)
+        values, weight, progress, diagnostics = method1.draw(draw_key, settings, progress)
+        samples = jax.vmap(utilities.expected, in_axes=(0, 0, None, None))(*chain, discount, values)
+        progress = method1.refit(utility_key, settings, progress, mdps, policy, samples, weight)
         return progress, (diagnostics, progress.belief if every else None)
 
     first = method1.start(settings, final_values(mdps, policy, final), sigma)
-    keys = jax.vmap(jax.random.split)(jax.random.split(key, horizon))
-    luck = method1.luck(keys[:, 0], settings, first)
-    progress, (diagnostics, history) = jax.lax.scan(step, first, (keys, luck))
+    progress, (diagnostics, history) = jax.lax.scan(step, first, jax.random.split(key, horizon))
     return Evaluation(progress, diagnostics), history
 
 
@@ -141,7 +142,7 @@ def by_sampled_joint(
     """
     if samples < mdps.reward.shape[0]:
         raise UserError(
-            f"Each of the {mdps.reward.shape[0]} MDPs needs a sample of its own, and {samples} are too few."
+            f"Each of the {mdps.reward.shape[0]} MDPs needs at least one sample, and {samples} are too few."
         )
     transition, reward = jax.vmap(bellman.under_policy, in_axes=(0, None))(mdps, policy)
     discount = mdps.discount.reshape(-1)[0]

@@ -78,7 +78,7 @@ def evaluate(
 ) -> Float[Array, "draws n"]:
     """Draws of the policy's values at `queries` over the next `horizon` steps: J with `joint`, `samples` otherwise.
 
-    `normals` stand for the noise of the step from each state; they are drawn where they are not given.
+    `normals` are the noise of the step from each state, drawn if not given.
     """
     models, bounds, states = problem
     noise_key, induction_key, draw_key = jax.random.split(key, 3)

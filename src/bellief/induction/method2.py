@@ -4,15 +4,15 @@
                         = E_prior[P(D | mdp) l(mdp)] / E_prior[l(mdp)].
 
 The paper says that standard priors cannot be used; with l as a factor they can, by self-normalised importance sampling
-from the prior. What it costs is that the likelihood of a long log picks one prior draw of a row and drops all others:
+from the prior. Its cost is that the likelihood of a long log selects one prior draw of a row and drops all others:
 the effective sample size of `likelihood_sizes` falls towards one, and then the estimate means nothing.
 
 >>> import jax.numpy as jnp
 >>> from bellief.induction import method2
->>> from bellief.induction.linkage import Rows
+>>> from bellief.induction.bellman_likelihood import Rows
 >>> chain = jnp.broadcast_to(jnp.eye(1), (3, 1, 1))
 >>> prior = Rows(chain, reward=jnp.array([[0.0], [1.0], [2.0]]), log_weight=jnp.zeros((3, 1)))
->>> weighted = method2.weigh(prior, jnp.array([[-9.0], [0.0], [-9.0]]))  # the data speak for the second draw
+>>> weighted = method2.weigh(prior, jnp.array([[-9.0], [0.0], [-9.0]]))  # the data favour the second draw
 >>> round(method2.likelihood_sizes(weighted)[0].item(), 1)
 1.0
 >>> at = lambda value: method2.log_likelihood(value, value, weighted, prior, 0.5, jnp.array([0.1]))
@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bellief.induction.linkage import Rows, effective_sizes, log_ratio
+from bellief.induction.bellman_likelihood import Rows, effective_sizes, log_ratio
 
 
 def weigh(prior_draws: Rows, log_likelihood: Float[Array, "J S"]) -> Rows:

@@ -7,7 +7,7 @@ functions, and without it the answer is wrong by that factor.
 
 >>> import jax.numpy as jnp
 >>> from bellief.induction import method3
->>> from bellief.induction.linkage import Rows
+>>> from bellief.induction.bellman_likelihood import Rows
 >>> chain = jnp.broadcast_to(jnp.eye(1), (3, 1, 1))
 >>> prior = Rows(chain, reward=jnp.array([[0.0], [1.0], [2.0]]), log_weight=jnp.zeros((3, 1)))
 >>> posterior = prior._replace(reward=jnp.ones((3, 1)))
@@ -22,7 +22,7 @@ True
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bellief.induction.linkage import Rows, log_ratio
+from bellief.induction.bellman_likelihood import Rows, log_ratio
 
 
 def log_likelihood(

@@ -1,4 +1,4 @@
-"""The paper's Algorithm 1: the value distribution by brute force, which everything else is checked against.
+"""The paper's Algorithm 1: the value distribution by Monte Carlo, the reference for every other method.
 
 >>> import jax, numpy as np
 >>> from bellief.envs import make
@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Key
 from bellief.mdp import bellman
 from bellief.mdp.tabular import TabularMDP
 
-# Memory for MDPs held at once while drawing; enough to keep the processor busy, small beside any machine's memory.
+# Memory for MDPs held at once while drawing; enough to keep a CPU busy, small compared with any machine's memory.
 BATCH_BYTES = 128_000_000
 
 
@@ -44,9 +44,9 @@ def values(
 
 
 def in_batches(function: Callable[[Array], Array], count: int, size: int) -> Array:
-    """`function` of 0, ..., count - 1, side by side as far as memory allows, where one needs `size` bytes."""
+    """`function` of 0, ..., count - 1, batched as far as memory allows, where one needs `size` bytes."""
     batches = -(-count // max(1, min(count, BATCH_BYTES // size)))
-    # Equal batches and a few numbers too many: a remainder would be computed beside the batches, and two solvers of
-    # equations that share two threads have waited for each other for ever.
+    # Equal batches and a few numbers too many: a remainder would be computed concurrently with the batches, and two
+    # linear solvers that share two threads can deadlock.
     each = -(-count // batches)
     return jax.lax.map(function, jax.numpy.arange(batches * each), batch_size=each)[:count]

@@ -31,8 +31,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from bellief.errors import UserError
-from bellief.induction import linkage, method2, method3
-from bellief.induction.linkage import Rows
+from bellief.induction import bellman_likelihood as shared
+from bellief.induction import method2, method3
+from bellief.induction.bellman_likelihood import Rows
 from bellief.mdp import bellman
 from bellief.mdp.tabular import TabularMDP
 
@@ -98,7 +99,7 @@ def infer(
     Method 3 by default; Method 2 where the log likelihood of the data under each prior draw of each row is given, in
     which case `posterior_draws` only set the scale of sigma.
     """
-    sigma = settings.bandwidth * linkage.residual_spread(jnp.mean(first, axis=0), posterior_draws, discount)
+    sigma = settings.bandwidth * shared.residual_spread(jnp.mean(first, axis=0), posterior_draws, discount)
     # A row without any spread (a reward and a next state known for certain) still needs a width.
     sigma = jnp.maximum(sigma, 1e-9 * span)
     likelihood = method3 if log_likelihood is None else method2
@@ -106,15 +107,15 @@ def infer(
 
     def log_target(values):
         if settings.value_prior == "own":
-            return linkage.log_mean(linkage.log_links(values, values, numerator, discount, sigma))
+            return shared.log_mean(shared.log_links(values, values, numerator, discount, sigma))
         prior = -jnp.sum(((values - centre) / (span / 2)) ** 2) / 2
         return prior + likelihood.log_likelihood(values, values, numerator, prior_draws, discount, sigma)
 
-    chains = linkage.sample_values(key, _batched(log_target, numerator, prior_draws), first, settings.steps)
+    chains = shared.sample_values(key, _batched(log_target, numerator, prior_draws), first, settings.steps)
 
     def sizes(rows):
-        links = jax.vmap(lambda values: linkage.log_links(values, values, rows, discount, sigma))(chains.values[:100])
-        return jnp.median(jnp.min(jax.vmap(linkage.effective_sizes)(links), axis=-1))
+        links = jax.vmap(lambda values: shared.log_links(values, values, rows, discount, sigma))(chains.values[:100])
+        return jnp.median(jnp.min(jax.vmap(shared.effective_sizes)(links), axis=-1))
 
     return Result(
         values=chains.values,

@@ -30,16 +30,8 @@ True
 True
 >>> round(bellman.long_run_average(mdp, policy), 3)
 3.677
-
-Two MDPs at once, here twice the same:
-
->>> twice = jax.tree.map(lambda field: np.stack([field, field]), mdp)
->>> nothing, action_values, axis = bellman.several_action_values(twice, mdp.discount)
->>> np.allclose(np.moveaxis(action_values(nothing), axis, 0)[:2], twice.reward)
-True
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -47,11 +39,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from bellief.compiler import VECTOR
 from bellief.mdp.tabular import TabularMDP
-
-# Up to so many states an expectation is written out term by term: a product of tiny matrices costs more to set up.
-WRITTEN_OUT_STATES = 12
 
 
 class Solution(NamedTuple):
@@ -75,33 +63,6 @@ def under_policy(mdp: TabularMDP, policy: Float[Array, "S A"]) -> tuple[Float[Ar
 def action_values(mdp: TabularMDP, values: Float[Array, "S"]) -> Float[Array, "S A"]:
     """Q(s, a) = reward + discount * expected next value; an ended episode contributes nothing."""
     return mdp.reward + mdp.discount * mdp.transition @ values
-
-
-def several_action_values(
-    mdps: TabularMDP, discount: Float[Array, ""] | float
-) -> tuple[Float[Array, "..."], Callable[[Float[Array, "..."]], Float[Array, "..."]], int]:
-    """Values of zero, the function from values to Q_j(s, a) of several MDPs, and the axis of both along which MDPs lie.
-
-    Arranged for being called many times. With few states the axis is the last one, along which a processor works, and
-    empty MDPs make whole vectors of it; else it is the first.
-    """
-    rows, reward = mdps.transition, mdps.reward
-    if rows.shape[-1] > WRITTEN_OUT_STATES:
-
-        def products(values):
-            return reward + discount * jnp.einsum("jsat,jt->jsa", rows, values)
-
-        return jnp.zeros_like(reward[..., 0]), products, 0
-    padding = (0, -reward.shape[0] % VECTOR)
-    rows = jnp.pad(discount * rows.transpose(3, 1, 2, 0), ((0, 0), (0, 0), (0, 0), padding))
-    reward = jnp.pad(reward.transpose(1, 2, 0), ((0, 0), (0, 0), padding))
-    # The barrier keeps XLA from arranging anew in every call.
-    rows, reward = jax.lax.optimization_barrier((rows, reward))
-
-    def action_values(values):
-        return sum((row * after for row, after in zip(rows, values, strict=True)), start=reward)
-
-    return jnp.zeros_like(reward[:, 0]), action_values, -1
 
 
 def backup(mdp: TabularMDP, policy: Float[Array, "S A"], values: Float[Array, "S"]) -> Float[Array, "S"]:
@@ -171,7 +132,7 @@ def modified_policy_iteration(
     mdp = _on_device(mdp)
     discount = mdp.discount
     reach = jnp.where(discount < 1, discount / jnp.where(discount < 1, 1 - discount, 1), 0)
-    # An end is one more state, worth zero for ever; its change, zero, belongs to the bounds.
+    # An end is one more state with value zero; its change, zero, belongs to the bounds.
     ends = jnp.any(mdp.termination > 0)
 
     def greedy_step(values):

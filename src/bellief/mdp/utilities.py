@@ -4,7 +4,7 @@ With `later` the utilities of step t + 1, `sampled` is the paper's first formula
 `later` value samples V ~ psi_{t+1} instead, `expected` is its third, the one behind all its results.
 
 Deviation: the printed second and third formulas have r(s, a) inside the sum over s', which would count the reward
-once per next state; it stands outside here.
+once per next state; here it is outside the sum.
 
 >>> import jax, numpy as np
 >>> from bellief.envs import make
@@ -22,15 +22,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from bellief.mdp.tabular import TabularMDP
-from bellief.products import product
+from bellief.replaceable import replaceable
 
 
+@replaceable
 def expected(
     transition: Float[Array, "S S"], reward: Float[Array, "S"], discount: Float[Array, ""], later: Float[Array, "L S"]
 ) -> Float[Array, "L S"]:
     """u(s) = r(s) + discount * sum_s' P(s' | s) later(s'), for each of the L samples."""
-    # With the large factor first, a processor need not transpose it.
-    return reward + product(transition, (discount * later).T).T
+    # With the large factor first, a CPU need not transpose it.
+    return reward + (transition @ (discount * later).T).T
 
 
 def sampled(

@@ -13,9 +13,11 @@ from bellief.agents import bbi
 from bellief.agents.schedule import update_steps
 from bellief.beliefs import tabular
 from bellief.envs import make
-from bellief.experiments.chunks import chunk_keys
-from bellief.experiments.devices import find_places
-from bellief.experiments.loop import CHUNK_WIDTH, Snapshot, make_tables, run_chunk
+from bellief.experiments.compiled_environments import make_tables
+from bellief.experiments.compiled_loop import run_batch
+from bellief.experiments.compiled_steps import batch_keys
+from bellief.experiments.event_loop import Snapshot
+from bellief.fast.placement import CPU_WIDTH, find_places
 from bellief.mdp import bellman
 from bellief.paper.tasks import SEED
 
@@ -60,14 +62,14 @@ def bayes_bounds(rule: str, steps: int, runs: int, mdps: int) -> dict[str, np.nd
         )
     )
     chunks = []
-    for first in range(0, runs, CHUNK_WIDTH):
-        numbers = range(first, first + CHUNK_WIDTH)
-        keys = chunk_keys(SEED, "nchain", "bbi", numbers)
+    for first in range(0, runs, CPU_WIDTH):
+        numbers = range(first, first + CPU_WIDTH)
+        keys = batch_keys(SEED, "nchain", "bbi", numbers)
         rows = []
         with jax.default_matmul_precision("highest"):
             # States are looked at after every plan, so a call of the compiled program must not work through several.
             given = (keys, tables, bbi, config, environment.spaces(), update_steps(steps), [steps], 1000.0)
-            for event in run_chunk(*given, places=find_places("cpu", CHUNK_WIDTH), together=1):
+            for event in run_batch(*given, places=find_places("cpu", CPU_WIDTH), most=1):
                 if isinstance(event, Snapshot) and event.event + 1 in looks:
                     draws = jax.vmap(lambda key, at=event.event: jax.random.fold_in(key, 2**30 + at))(keys.agent)
                     rows.append(np.asarray(judge(draws, event.runs.agent), np.float64))

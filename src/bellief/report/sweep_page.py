@@ -16,8 +16,7 @@ import yaml
 
 from bellief.envs import Environment, make_any
 from bellief.experiments.compare import best_average
-from bellief.experiments.results import last_tenth, late_reward, summarise
-from bellief.experiments.run_box import mean_length
+from bellief.experiments.results import last_tenth, late_reward, mean_length, summarise
 from bellief.files import write_whole
 from bellief.plots import statistics
 from bellief.registry import looks_like_gymnasium
@@ -44,7 +43,7 @@ class Read:
 
     @property
     def final_length(self) -> np.ndarray:
-        """Each run's mean length of the episodes of its last tenth, as `BoxRunResult.final_steps_survived`."""
+        """Each run's mean length of the episodes of its last tenth, as `RunResult.final_steps_survived`."""
         curves, steps = self.curves, self.condition.steps
         assert curves.over is not None
         assert curves.length is not None

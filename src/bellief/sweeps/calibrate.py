@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bellief.experiments import devices, loop
+from bellief.experiments.event_loop import Plan, Snapshot
+from bellief.fast import placement
 from bellief.sweeps.work import Chunk
 
 # Steps of a calibration, and the seconds and calls of a compiled program after which it is enough.
@@ -50,11 +51,11 @@ def measure(identity: dict[str, Any]) -> Costs:
     chunk = Chunk({**identity, "steps": min(identity["steps"], STEPS), "readings": []})
     calls: list[tuple[float, int, int]] = []
     plans, done, began = 0, 0, time.perf_counter()
-    with devices.at_work(chunk.places):
+    with placement.at_work(chunk.places):
         for event in chunk.events(None):
-            if isinstance(event, loop.Plan):
+            if isinstance(event, Plan):
                 plans += 1
-            elif isinstance(event, loop.Snapshot):
+            elif isinstance(event, Snapshot):
                 calls.append((clock(), plans, event.event - done))
                 plans, done = 0, event.event
                 if len(calls) == 1:

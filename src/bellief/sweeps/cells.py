@@ -17,10 +17,9 @@ from bellief.agents.files import encode_config
 from bellief.agents.schedule import steps_of
 from bellief.envs import make_any
 from bellief.errors import UserError
-from bellief.experiments.loop import CHUNK_WIDTH
-from bellief.experiments.run import open_world
-from bellief.experiments.run_box import open_box
 from bellief.experiments.settings import build_config
+from bellief.experiments.task import open_task
+from bellief.fast.placement import CPU_WIDTH
 from bellief.registry import AGENTS, CONTINUOUS, DISCRETE, ENVIRONMENTS, find, looks_like_gymnasium
 from bellief.sweeps.spec import MOST_CELLS, AgentEntry, EnvironmentEntry, Spec
 
@@ -128,9 +127,9 @@ def _setup(spec: Spec, environment: _Choice, agent: _Choice) -> Setup:
         "half_life": half_life,
         "readings": sorted({step for step in spec.readings if step <= steps}),
         "seed": spec.seed,
-        "width": CHUNK_WIDTH,
+        "width": CPU_WIDTH,
     }
-    identities = [shared | {"first": first} for first in range(0, runs, CHUNK_WIDTH)]
+    identities = [shared | {"first": first} for first in range(0, runs, CPU_WIDTH)]
     return Setup(
         environment.label,
         agent.label,
@@ -189,7 +188,7 @@ def _check_gymnasium(entry: EnvironmentEntry, settings: dict[str, Any]) -> None:
     """Open the environment in the way that its entry asks for."""
     name = entry.name
     if not entry.continuous:
-        open_world(name, settings, entry.table, entry.bins)
+        open_task(name, settings, entry.table, entry.bins, DISCRETE)
         return
     if entry.table or entry.bins is not None:
         raise UserError(f"Environment '{name}' is to be continuous and cut up too; leave out table and bins.")
@@ -198,7 +197,7 @@ def _check_gymnasium(entry: EnvironmentEntry, settings: dict[str, Any]) -> None:
             f"The setting 'termination' of environment '{name}' would import a module, which a sweep may not do: "
             "leave it out, and the agent learns what ends an episode."
         )
-    if open_box(name, settings) is None:
+    if open_task(name, settings).kind != CONTINUOUS:
         raise UserError(f"The observations of '{name}' are no Box: leave out 'continuous'.")
 
 
@@ -242,6 +241,6 @@ def _check_size(spec: Spec) -> None:
         return sum(math.prod(len(values) for values in entry.grid.values()) for entry in entries)
 
     runs = max([spec.runs, *(entry.runs or 0 for entry in (*spec.environments, *spec.agents))])
-    cells = count(spec.environments) * count(spec.agents) * -(-runs // CHUNK_WIDTH)
+    cells = count(spec.environments) * count(spec.agents) * -(-runs // CPU_WIDTH)
     if cells > MOST_CELLS:
         raise UserError(f"The sweep may have up to {cells} cells, and {MOST_CELLS} is the most; split it.")

@@ -10,7 +10,7 @@ import numpy as np
 from bellief.agents.files import check_fit, from_numpy, named_leaves, to_numpy
 from bellief.errors import UserError
 from bellief.experiments.collect import Collector
-from bellief.experiments.loop import Snapshot
+from bellief.experiments.event_loop import Snapshot
 from bellief.files import read_archive
 from bellief.sweeps.machine import software
 

@@ -31,7 +31,6 @@ from bellief.agents.files import decode_config
 from bellief.errors import UserError
 from bellief.experiments.collect import EPISODE_COUNTS
 from bellief.experiments.results import RunResult
-from bellief.experiments.run_box import BoxRunResult
 from bellief.files import to_csv, write_whole
 from bellief.sweeps import tables
 from bellief.sweeps.cells import Cell, Setup, agent_module, expand, plan_steps
@@ -44,7 +43,7 @@ EXPORTS = (".csv", ".parquet")
 class Curves(NamedTuple):
     """What the runs of a condition had earned at each reading, and their smoothed reward.
 
-    Where states are continuous, the episodes too, as in `BoxRunResult`: how many were over, how many of them had ended,
+    Where states are continuous, the episodes too, as in `RunResult`: how many were over, how many of them had ended,
     how long they were together, and the smoothed length of the last one.
     """
 
@@ -131,7 +130,7 @@ class Condition:
                 "policies": np.zeros((len(curves.run), 0, 0)),
                 "gain": np.full(len(curves.run), np.nan),
             }
-            return BoxRunResult(**shared, **nothing, **counts)
+            return RunResult(**shared, **nothing, **counts)
         ended = self.table(tables.RUNS)
         policies = np.stack([np.reshape(row, (-1, ended["actions"][0])) for row in ended["policy"]])
         return RunResult(**shared, policies=policies, gain=ended["gain"].to_numpy())

@@ -15,7 +15,7 @@ from typing import Any
 
 from bellief.errors import UserError
 from bellief.experiments.collect import Collector
-from bellief.experiments.loop import Snapshot
+from bellief.experiments.event_loop import Snapshot
 from bellief.experiments.results import check_new_folder
 from bellief.files import sync_folder, write_whole
 from bellief.sweeps import lock

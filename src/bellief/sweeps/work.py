@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bellief.agents.files import decode_config
-from bellief.experiments import devices, loop
-from bellief.experiments.chunks import chunk_keys
 from bellief.experiments.collect import Collector
+from bellief.experiments.compiled_steps import RunKeys, batch_keys
+from bellief.experiments.event_loop import Snapshot
+from bellief.experiments.gymnasium_loop import ReplayError
 from bellief.experiments.results import reading_steps
-from bellief.experiments.run import inform, open_any, plans_lightly
-from bellief.experiments.run_box import Compiled, Real
-from bellief.experiments.stepped import ReplayError
+from bellief.experiments.task import inform, open_task
+from bellief.fast import placement
+from bellief.registry import CONTINUOUS
 from bellief.sweeps import tables
 from bellief.sweeps.cells import Cell, agent_module, plan_steps
 from bellief.sweeps.checkpoint import CheckpointError, decode, encode
@@ -61,12 +62,12 @@ Message = Progress | Checkpoint | Restarted | Stopped | Finished
 
 
 class Chunk:
-    """Everything that a cell's identity stands for. A new kind of loop is added in `open_any`, not here."""
+    """Everything that a cell's identity stands for. A new kind of loop is added in `open_task`, not here."""
 
     def __init__(self, identity: dict[str, Any]):
         described = identity["environment"]
         name, agent = described["name"], identity["agent"]["name"]
-        self.world = open_any(name, described["settings"], described.get("table", False), described.get("bins"))
+        self.world = open_task(name, described["settings"], described.get("table", False), described.get("bins"))
         self.module = agent_module(identity)
         settings = identity["agent"]["settings"]
         config = decode_config(settings, self.module.Config, f"The settings of agent '{agent}' do not fit")
@@ -78,26 +79,20 @@ class Chunk:
         self.plans = plan_steps(identity)
 
     @cached_property
-    def keys(self) -> loop.RunKeys:
+    def keys(self) -> RunKeys:
         """The keys of the chunk's runs."""
-        return chunk_keys(self.seed, self.world.name, self.agent, self.numbers)
+        return batch_keys(self.seed, self.world.name, self.agent, self.numbers)
 
-    def events(self, resume: loop.Snapshot | None) -> Generator[Any]:
+    def events(self, resume: Snapshot | None) -> Generator[Any]:
         """The events of the chunk, or those after a snapshot."""
         keys, numbers, module, config = self.keys, self.numbers, self.module, self.config
-        places = () if isinstance(self.world, Compiled | Real) else (self.places,)
-        return self.world.run_chunk(
-            keys, numbers, self.seed, module, config, self.plans, self.readings, self.half_life, resume, *places
-        )
+        schedule = (self.plans, self.readings, self.half_life, resume, self.places)
+        return self.world.run_batch(keys, numbers, self.seed, module, config, *schedule)
 
     @cached_property
-    def places(self) -> devices.Places:
-        """Where the chunk is computed: continuous states step where they plan."""
-        if isinstance(self.world, Compiled | Real):
-            place = devices.find_places("auto", len(self.numbers)).plan
-            return devices.Places(place, place)
-        width = len(self.numbers)
-        return devices.find_places("auto", width, plans_lightly(self.module, self.world, width))
+    def places(self) -> placement.Places:
+        """Where the chunk is computed."""
+        return self.world.places("auto", len(self.numbers), self.module)
 
     def shapes(self) -> Any:
         """Shapes and dtypes that the runs of a checkpoint must have."""
@@ -108,7 +103,7 @@ class Chunk:
         first = self.numbers[0]
         runs: dict[str, Any] = {"run": np.asarray(self.numbers, dtype=np.int32)}
         curves = {"total": gathered.total(), "smoothed": gathered.smoothed()}
-        if isinstance(self.world, Compiled | Real):
+        if self.world.kind == CONTINUOUS:
             curves |= gathered.episode_counts()
         elif hasattr(self.module, "policy"):
             policies = gathered.policies(self.module, self.config)
@@ -136,8 +131,8 @@ def compute(
     where `stop` says so between two segments.
     """
     chunk = Chunk(cell.identity)
-    devices.wake(chunk.places)
-    with devices.at_work(chunk.places):
+    placement.start_gpu(chunk.places)
+    with placement.at_work(chunk.places):
         if checkpoint is not None:
             try:
                 resumed = decode(checkpoint, cell.id, chunk.shapes())
@@ -157,7 +152,7 @@ def _compute(cell: Cell, chunk: Chunk, state: Any, every: float, stop: Callable[
     with contextlib.closing(chunk.events(resume)) as events:
         for event in events:
             gathered.add(event)
-            if not isinstance(event, loop.Snapshot):
+            if not isinstance(event, Snapshot):
                 continue
             now = time.monotonic()
             if now - told >= NEWS:

@@ -12,14 +12,18 @@ more states than weighted samples, the centred samples themselves are the factor
 >>> print(gaussian.quantile(belief, 0.9).round(2))
 [2.28 4.56]
 >>> draws = gaussian.sample(jax.random.key(0), belief, count=3)
->>> bool(jnp.allclose(draws, gaussian.sample_with(gaussian.luck(jax.random.key(0), belief, 3), belief)))
+>>> bool(jnp.allclose(draws, gaussian.sample_with(gaussian.noise(jax.random.key(0), belief, 3), belief)))
 True
->>> bool(jnp.allclose(draws[:, 1], 2 * draws[:, 0], atol=1e-3))  # the states hang together as in the samples
+>>> bool(jnp.allclose(draws[:, 1], 2 * draws[:, 0], atol=1e-3))  # the states are correlated as in the samples
 True
 >>> gaussian.sd(gaussian.point(jnp.ones(2), rows=gaussian.rank(mdps=10, samples=50, states=2))).tolist()
 [0.0, 0.0]
->>> gaussian.semidefinite_root(jnp.array([[4.0, 0], [0, 0]])).tolist()
+>>> singular = jnp.array([[4.0, 0], [0, 0]])
+>>> gaussian.semidefinite_root(singular).tolist()
 [[2.0, 0.0], [0.0, 0.0]]
+>>> rest, root = gaussian.eliminate(singular, 0, (singular, jnp.zeros((2, 2))))
+>>> rest.tolist(), root.tolist()
+([[0.0, 0.0], [0.0, 0.0]], [[2.0, 0.0], [0.0, 0.0]])
 """
 
 from typing import NamedTuple
@@ -27,16 +31,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import ndtri
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Int, Key
 
-from bellief.compiler import with_kernel
-from bellief.draws import normal as draw_normal
-from bellief.products import product
-
-# Unrolling a short elimination is faster than a loop; a long one would only lengthen compilation.
-UNROLLED_STATES = 12
-# Up to so many states a GPU eliminates in one kernel.
-LARGEST_IN_KERNEL = 128
+from bellief.replaceable import replaceable
 
 
 class Gaussian(NamedTuple):
@@ -72,19 +69,20 @@ def fit(samples: Float[Array, "J K S"], weights: Float[Array, "J K"]) -> Gaussia
     return Gaussian(mean_values, semidefinite_root(centred.T @ centred))
 
 
-def luck(key: Key[Array, ""], belief: Gaussian, count: int) -> Float[Array, "K*R"]:
+def noise(key: Key[Array, ""], belief: Gaussian, count: int) -> Float[Array, "K*R"]:
     """The random numbers of `sample`; they depend on the belief's shape only, so many can be drawn beforehand."""
-    return draw_normal(key, (count * belief.factor.shape[0],), belief.mean.dtype)
+    return jax.random.normal(key, (count * belief.factor.shape[0],), belief.mean.dtype)
 
 
+@replaceable
 def sample_with(normals: Float[Array, "K*R"], belief: Gaussian) -> Float[Array, "K S"]:
     """Independent value functions from their random numbers."""
-    return belief.mean + product(normals.reshape(-1, belief.factor.shape[0]), belief.factor)
+    return belief.mean + normals.reshape(-1, belief.factor.shape[0]) @ belief.factor
 
 
 def sample(key: Key[Array, ""], belief: Gaussian, count: int) -> Float[Array, "K S"]:
     """Independent value functions."""
-    return sample_with(luck(key, belief, count), belief)
+    return sample_with(noise(key, belief, count), belief)
 
 
 def mean(belief: Gaussian) -> Float[Array, "S"]:
@@ -102,40 +100,27 @@ def quantile(belief: Gaussian, level: float) -> Float[Array, "S"]:
     return belief.mean + ndtri(jnp.asarray(level, belief.mean.dtype)) * sd(belief)
 
 
+@replaceable
 def semidefinite_root(covariance: Float[Array, "S S"]) -> Float[Array, "S S"]:
     """Upper triangular R with R^T R = covariance, where the covariance may be singular or zero.
 
     Cholesky elimination in which a direction without variance left gets a zero row instead of a division by zero.
     """
-    states = covariance.shape[0]
-    if states <= UNROLLED_STATES:
-        return _eliminate_all(covariance, unroll=True)
-    if states > LARGEST_IN_KERNEL or covariance.dtype != jnp.float32:
-        return _eliminate_all(covariance)
-
-    def in_one_kernel(covariance):
-        from bellief.values import root_kernel
-
-        return root_kernel.root(covariance)
-
-    return with_kernel(_eliminate_all, in_one_kernel, covariance)
+    carry = (covariance, jnp.zeros_like(covariance))
+    return jax.lax.fori_loop(0, len(covariance), lambda index, inner: eliminate(covariance, index, inner), carry)[1]
 
 
-def _eliminate_all(covariance: Float[Array, "S S"], unroll: bool = False) -> Float[Array, "S S"]:
+def eliminate(
+    covariance: Float[Array, "S S"],
+    index: Int[Array, ""] | int,
+    carry: tuple[Float[Array, "S S"], Float[Array, "S S"]],
+) -> tuple[Float[Array, "S S"], Float[Array, "S S"]]:
+    """One step of `semidefinite_root`: what is left of the covariance, and the root with row `index` filled in."""
+    rest, root = carry
     states = covariance.shape[0]
     floor = 8 * states * jnp.finfo(covariance.dtype).eps * jnp.diagonal(covariance)
-
-    def eliminate(index, carry):
-        rest, root = carry
-        pivot = rest[index, index]
-        has_variance = pivot > floor[index]
-        row = jnp.where(has_variance, rest[index] / jnp.sqrt(jnp.where(has_variance, pivot, 1)), 0)
-        row = jnp.where(jnp.arange(states) < index, 0, row)
-        return rest - jnp.outer(row, row), root.at[index].set(row)
-
-    carry = (covariance, jnp.zeros_like(covariance))
-    if unroll:
-        for index in range(states):
-            carry = eliminate(index, carry)
-        return carry[1]
-    return jax.lax.fori_loop(0, states, eliminate, carry)[1]
+    pivot = rest[index, index]
+    has_variance = pivot > floor[index]
+    row = jnp.where(has_variance, rest[index] / jnp.sqrt(jnp.where(has_variance, pivot, 1)), 0)
+    row = jnp.where(jnp.arange(states) < index, 0, row)
+    return rest - jnp.outer(row, row), root.at[index].set(row)

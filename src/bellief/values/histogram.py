@@ -15,7 +15,7 @@ functions would need bins^S cells, so how states hang together is forgotten, and
 >>> histogram.quantile(belief, 0.25).tolist(), bool((histogram.sd(belief) > 0).all())
 ([0.25, 0.5], True)
 >>> draws = histogram.sample(jax.random.key(0), belief, count=3)
->>> bool(jnp.allclose(draws, histogram.sample_with(histogram.luck(jax.random.key(0), belief, 3), belief)))
+>>> bool(jnp.allclose(draws, histogram.sample_with(histogram.noise(jax.random.key(0), belief, 3), belief)))
 True
 >>> histogram.mean(histogram.point(jnp.array([1.0, 2.0]))).tolist()
 [1.0, 2.0]
@@ -27,7 +27,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from bellief.draws import uniform as draw_uniform
 from bellief.errors import UserError
 
 BINS = 100
@@ -77,9 +76,9 @@ def quantile(belief: Histogram, level: Float[Array, "*batch S"] | float) -> Floa
     return belief.low + position * (belief.high - belief.low)
 
 
-def luck(key: Key[Array, ""], belief: Histogram, count: int) -> Float[Array, "K S"]:
+def noise(key: Key[Array, ""], belief: Histogram, count: int) -> Float[Array, "K S"]:
     """The random numbers of independent draws; they depend on the belief's shape only."""
-    return draw_uniform(key, (count, belief.low.shape[0]), belief.low.dtype)
+    return jax.random.uniform(key, (count, belief.low.shape[0]), belief.low.dtype)
 
 
 def sample_with(uniforms: Float[Array, "K S"], belief: Histogram) -> Float[Array, "K S"]:
@@ -93,7 +92,7 @@ def sample(key: Key[Array, ""], belief: Histogram, count: int, coupling: str = "
         raise UserError(f"There is no coupling '{coupling}'; choose one of {', '.join(COUPLINGS)}.")
     states = belief.low.shape[0]
     columns = states if coupling == "independent" else 1
-    uniform = draw_uniform(key, (count, columns), belief.low.dtype)
+    uniform = jax.random.uniform(key, (count, columns), belief.low.dtype)
     return quantile(belief, jnp.broadcast_to(uniform, (count, states)))
 
 

@@ -33,7 +33,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from bellief.draws import normal as draw_normal
 from bellief.values import gaussian, weighted
 
 
@@ -81,7 +80,7 @@ def sample_with_mdp(key: Key[Array, ""], belief: Joint, count: int) -> tuple[Flo
     """Value functions from the mixture and the MDP each belongs to; MDPs are taken in turn, so shares are even."""
     mdps, rows, _ = belief.factor.shape
     owner = jnp.arange(count) % mdps
-    normals = draw_normal(key, (count, rows), belief.mean.dtype)
+    normals = jax.random.normal(key, (count, rows), belief.mean.dtype)
     return belief.mean[owner] + jnp.einsum("kr,krs->ks", normals, belief.factor[owner]), owner
 
 

@@ -1,0 +1,194 @@
+"""What a run needs of an environment, for tables and continuous states, compiled or stepped by Gymnasium.
+
+`open_task` is the one place that decides which loop belongs to which environment.
+"""
+
+import contextlib
+from collections.abc import Callable, Generator
+from typing import Any
+
+import numpy as np
+
+from bellief.envs import Environment, make_any
+from bellief.envs.box import BoxEnvironment
+from bellief.errors import UserError
+from bellief.experiments import compiled_loop, gymnasium_loop
+from bellief.experiments.compiled_environments import make_box, make_tables
+from bellief.experiments.compiled_steps import RunKeys, batch_keys
+from bellief.fast import placement
+from bellief.fast.placement import Places
+from bellief.mdp.bellman import long_run_average
+from bellief.registry import CONTINUOUS, DISCRETE, looks_like_gymnasium
+from bellief.types import BoxSpaces, default_precision
+
+
+class Task:
+    """An environment and the loop that steps it.
+
+    `kind` tells discrete from continuous states; `real` whether Gymnasium steps it; `model` is the MDP where it is
+    known.
+    """
+
+    real = False
+    model: Any = None
+
+    def __init__(self, name: str, spaces: Any):
+        self.name, self.spaces = name, spaces
+        self.kind = CONTINUOUS if isinstance(spaces, BoxSpaces) else DISCRETE
+
+    def gain(self, policy: np.ndarray) -> float:
+        """Exact long-run reward per step of a policy, NaN where it is not known."""
+        del policy
+        return np.nan
+
+    def places(self, device: str, width: int, agent: Any) -> Places:
+        """Devices for a batch. Continuous states step where they plan: stepping costs little compared with fitting."""
+        if self.kind == CONTINUOUS:
+            place = placement.find_places(device, 1).plan
+            return Places(place, place)
+        return placement.find_places(device, width, placement.plans_lightly(agent, self.spaces, width))
+
+    def default_width(self, device: str, runs: int, agent: Any) -> int:
+        """Runs in a batch, where the user does not say."""
+        light = self.kind == DISCRETE and placement.plans_lightly(agent, self.spaces, None)
+        return placement.default_width(device, runs, agent, self.spaces, light)
+
+    def batch(
+        self, seed: int, agent_name: str, numbers: range, agent, config, plans, readings, half_life, resume, places
+    ) -> Generator[Any]:
+        """The events of the runs with these numbers, or those after a snapshot."""
+        keys = placement.put(batch_keys(seed, self.name, agent_name, numbers), places.step)
+        return self.run_batch(keys, numbers, seed, agent, config, plans, readings, half_life, resume, places)
+
+    def run_batch(
+        self, keys: RunKeys, numbers, seed, agent, config, plans, readings, half_life, resume=None, places=None
+    ) -> Generator[Any]:
+        """The same, from the runs' keys."""
+        raise NotImplementedError
+
+    def shapes(self, keys: RunKeys, agent: Any, config: Any) -> Any:
+        """Shapes and dtypes of a snapshot's `runs`."""
+        raise NotImplementedError
+
+
+class CompiledTask(Task):
+    """One of our environments, stepped by the compiled loop."""
+
+    def __init__(self, environment: Environment | BoxEnvironment):
+        self.environment = environment
+        if isinstance(environment, BoxEnvironment):
+            super().__init__(environment.name, environment.spaces)
+        else:
+            super().__init__(environment.name, environment.spaces())
+            self.model = environment.mdp()
+
+    def gain(self, policy: np.ndarray) -> float:
+        """Exact long-run reward per step; a time limit makes the process depend on more than the state."""
+        unknown = self.model is None or self.environment.time_limit is not None
+        return np.nan if unknown else long_run_average(self.model, policy)
+
+    def _compiled(self, numbers: range):
+        if isinstance(self.environment, BoxEnvironment):
+            return make_box(self.environment, numbers)
+        return make_tables(self.environment.outcomes, self.environment.time_limit)
+
+    def run_batch(
+        self, keys: RunKeys, numbers, seed, agent, config, plans, readings, half_life, resume=None, places=None
+    ) -> Generator[Any]:
+        """The events of one batch, or those after a snapshot."""
+        del seed
+        places = places or self.places("auto", len(numbers), agent)
+        compiled = self._compiled(numbers)
+        schedule = (plans, readings, half_life, resume, places)
+        return compiled_loop.run_batch(keys, compiled, agent, config, self.spaces, *schedule)
+
+    def shapes(self, keys: RunKeys, agent: Any, config: Any) -> Any:
+        """Shapes and dtypes of a snapshot's `runs`."""
+        compiled = self._compiled(range(len(keys.agent)))
+        return compiled_loop.run_shapes(keys, compiled, agent, config, self.spaces)
+
+
+class GymnasiumTask(Task):
+    """A Gymnasium environment, created anew for every run and stepped as it is."""
+
+    real = True
+
+    def __init__(self, name: str, parameters: dict[str, Any], spaces: Any, bins: int | None = None):
+        super().__init__(name, spaces)
+        self.parameters, self.bins = parameters, bins
+
+    def _simulator(self) -> gymnasium_loop.Simulator:
+        # Gymnasium is imported only where it is used: the compiled loop runs on machines without it.
+        from bellief.envs import discrete
+
+        env = discrete.make_gymnasium(self.name, self.bins, **self.parameters)
+        if self.kind == CONTINUOUS:
+            action = discrete.Index.of(env.action_space, f"The actions of {self.name}")
+            encode: Callable[[Any], Any] = _flat
+        else:
+            observation, action = discrete.indices(env, self.name)
+            encode = observation.encode
+
+        def step(number: int) -> tuple[Any, float, bool, bool]:
+            element, reward, terminated, truncated, _ = env.step(action.decode(number))
+            return encode(element), float(reward), bool(terminated), bool(truncated)
+
+        return gymnasium_loop.Simulator(lambda seed: encode(env.reset(seed=seed)[0]), step, env.close)
+
+    def run_batch(
+        self, keys: RunKeys, numbers, seed, agent, config, plans, readings, half_life, resume=None, places=None
+    ) -> Generator[Any]:
+        """The events of one batch, or those after a snapshot."""
+        places = places or self.places("auto", len(numbers), agent)
+        with contextlib.ExitStack() as stack:
+            simulators = []
+            for _ in numbers:
+                simulators.append(self._simulator())
+                stack.callback(simulators[-1].close)
+            seeds = [gymnasium_loop.environment_seed(seed, self.name, number) for number in numbers]
+            schedule = (plans, readings, half_life, resume, places)
+            yield from gymnasium_loop.run_batch(keys, simulators, seeds, agent, config, self.spaces, *schedule)
+
+    def shapes(self, keys: RunKeys, agent: Any, config: Any) -> Any:
+        """Shapes and dtypes of a snapshot's `runs`."""
+        return gymnasium_loop.run_shapes(keys, agent, config, self.spaces)
+
+
+def _flat(observation: Any) -> np.ndarray:
+    return np.ravel(observation).astype(default_precision())
+
+
+def open_task(
+    env: Any, parameters: dict[str, Any], table: bool = False, bins: int | None = None, kind: str | None = None
+) -> Task:
+    """The task for a registered name, an environment or the id of a Gymnasium environment.
+
+    A Gymnasium environment with Box observations is continuous unless `kind` says otherwise.
+    """
+    if isinstance(env, Environment | BoxEnvironment) or not looks_like_gymnasium(env):
+        if table or bins is not None:
+            raise UserError("table and bins are for Gymnasium environments; leave them out for this one.")
+        return CompiledTask(env if isinstance(env, Environment | BoxEnvironment) else make_any(env, **parameters))
+    # Gymnasium is imported only where it is used: the compiled loop runs on machines without it.
+    from bellief.envs import continuous, discrete
+
+    if table:
+        if bins is not None:
+            raise UserError("A transition table has states already; leave out either table or bins.")
+        return CompiledTask(discrete.read_table(env, **parameters))
+    if bins is None and kind != DISCRETE:
+        real, own, termination = continuous.open_gymnasium(env, parameters)
+        with contextlib.closing(real):
+            if continuous.has_box(real):
+                return GymnasiumTask(env, own, continuous.box_spaces(real, env, termination))
+    with contextlib.closing(discrete.make_gymnasium(env, bins, **parameters)) as real:
+        return GymnasiumTask(env, parameters, discrete.gymnasium_spaces(real, env), bins)
+
+
+def inform(agent: Any, config: Any, name: str, task: Task) -> Any:
+    """The settings an agent runs with: those of an oracle embed the true MDP."""
+    if not hasattr(agent, "informed"):
+        return config
+    if task.model is None:
+        raise UserError(f"Agent '{name}' must be told the model, and '{task.name}' has none to tell.")
+    return agent.informed(config, task.model)
