@@ -10,13 +10,12 @@ import textbook
 
 import bellief
 from bellief import fast
-from bellief.agents import bbi, psrl
+from bellief.agents import bbi, bbi_paper, psrl
 from bellief.beliefs import dirichlet, tabular
 from bellief.experiments import compiled_environments, compiled_steps
 from bellief.fast import random_keys
 from bellief.mdp import bellman
 from bellief.mdp.tabular import TabularMDP
-from bellief.types import Spaces
 
 
 class Shared(NamedTuple):
@@ -48,18 +47,20 @@ def induction(states, runs, mdps=10, samples=None, **settings):
     """One BBI update of each of `runs` runs, without drawing the MDPs: the compiled function and its arguments."""
     actions, usual = sizes(states)
     config = bbi.Config(mdps=mdps, samples=samples or usual, **settings)
-    spaces = Spaces(states, actions, False, 0.0, 10.0)
     made = sampled_mdps(states, actions, mdps, runs)
 
     @jax.jit
     @jax.vmap
     def update(key, own):
         final = jnp.zeros((mdps, states), jnp.float32)
-        return bbi._gaussian_induction(key, config, spaces, own, final, jnp.float32(10.0))
+        settings = config.method1_settings(states)
+        with fast.enabled():
+            given = (key, settings, config.horizon, own, final, jnp.float32(10.0), bbi.gaussian_score(config))
+            return bbi_paper.induce(*given)
 
     def call(seed):
         with jax.default_matmul_precision("highest"):
-            return update(jax.random.split(jax.random.key(seed), runs), made)
+            return update(jax.random.split(random_keys.key(seed), runs), made)
 
     call.lower = lambda: update.lower(jax.random.split(jax.random.key(0), runs), made)
     return call

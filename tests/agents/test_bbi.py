@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bellief import UserError
-from bellief.agents import bbi, schedule
+from bellief.agents import bbi, bbi_paper, schedule
 from bellief.beliefs import normal_gamma, tabular
 from bellief.envs import make
 from bellief.mdp import bellman
@@ -25,7 +25,8 @@ def single(arrays):
 
 @functools.partial(jax.jit, static_argnums=(0, 2))
 def joint_induction(config, key, spaces, mdps, final, draws=False):
-    return bbi._joint_induction(key, config, spaces, mdps, final, draws)
+    del spaces
+    return bbi.induce_joint(key, config, mdps, final, draws)
 
 
 @pytest.fixture(scope="module")
@@ -126,18 +127,19 @@ def test_mean_q_is_the_triple_sum(mdps):
             for k in range(7):
                 later = sum(mdps.transition[j, state, action, t] * values[k, t] for t in range(STATES))
                 expected[state, action] += weight[j, k] / 7 * (mdps.reward[j, state, action] + 0.9 * later)
-    np.testing.assert_allclose(bbi._mean_q(mdps, 0.9, jnp.asarray(values), jnp.asarray(weight)), expected, rtol=1e-10)
+    np.testing.assert_allclose(
+        bbi_paper.mean_q(None, mdps, jnp.asarray(values), jnp.asarray(weight)), expected, rtol=1e-10
+    )
 
 
 def test_constant_values_stay_constant_without_reward_and_discount(oracle):
     mdps = oracle.random_mdp(0, STATES, ACTIONS, discount=1.0, count=MDPS)
     mdps = single(mdps._replace(reward=np.zeros((MDPS, STATES, ACTIONS))))
     weight = jnp.asarray(np.random.default_rng(1).dirichlet(np.ones(MDPS), 7).T, jnp.float32)
-    np.testing.assert_allclose(bbi._mean_q(mdps, 1.0, jnp.full((7, STATES), 7.0), weight), 7.0, rtol=1e-5)
+    np.testing.assert_allclose(bbi_paper.mean_q(None, mdps, jnp.full((7, STATES), 7.0), weight), 7.0, rtol=1e-5)
     small = config(discount=1.0, samples=10)
-    _, info = jax.jit(
-        lambda key: bbi._gaussian_induction(key, small, SPACES, mdps, jnp.full((MDPS, STATES), 7.0), jnp.array(1.0))
-    )(jax.random.key(0))
+    given = (small.method1_settings(STATES), small.horizon, mdps, jnp.full((MDPS, STATES), 7.0), jnp.array(1.0))
+    _, info = jax.jit(lambda key: bbi_paper.induce(key, *given, bbi_paper.mean_q))(jax.random.key(0))
     np.testing.assert_allclose(info.value_mean, 7.0, rtol=1e-5)
 
 
@@ -318,8 +320,8 @@ def test_foresight_pulls_towards_the_mean_mdp():
     def spread(**settings):
         chosen = bbi.Config(rule="optimistic", **settings)
         keys = jax.random.split(jax.random.key(1), 200)
-        draw = jax.vmap(lambda key: bbi._draw(key, chosen, chosen.prior, SPACES, state.belief, jnp.array(False)))
-        return float(jnp.std(jax.jit(lambda keys: draw(keys).transition[:, 0, 0, 0])(keys)))
+        given = (chosen, chosen.prior, SPACES, state.belief, jnp.array(False))
+        return float(jnp.std(jax.jit(lambda keys: bbi._draw(keys, *given).transition[:, 0, 0, 0])(keys)))
 
     # Four successors of one half each weigh 2, so ten visits ahead keep 10 / 12 of the variance.
     whole = spread(foresight=math.inf)
