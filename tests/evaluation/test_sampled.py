@@ -193,3 +193,24 @@ def test_processes(method):
         answers = list(pool.map(_answer, range(2), [50] * 2, timeout=120))
     for one, other in zip(answers, alone, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("horizon", [None, 7])
+def test_an_offset_of_all_rewards_changes_nothing_else(horizon):
+    """Rewards around 10^9 under a discount of 0.999999: values of 10^15, whose differences must survive."""
+    generator = np.random.default_rng(1)
+    state, after, action = generator.integers(0, 4, 400), generator.integers(0, 4, 400), generator.integers(0, 2, 400)
+    reward = generator.normal(state, 1.0)
+    plain, offset = (
+        evaluate(Transitions.from_arrays(state, action, reward + shift, after), discount=0.999999, horizon=horizon)
+        for shift in (0.0, 1e9)
+    )
+    np.testing.assert_allclose(offset.sd, plain.sd, rtol=1e-3)
+    length = 1 / (1 - 0.999999) if horizon is None else sum(0.999999**step for step in range(horizon))
+    gap = offset.samples - 1e9 * length - plain.samples
+    assert np.abs(gap).max() < 1e-2 * plain.sd.min()
+
+
+def test_rewards_too_small_to_square_are_refused():
+    with pytest.raises(UserError, match="multiply all rewards"):
+        evaluate(Transitions.from_arrays([0, 1], [0, 0], [1e-200, 2e-200], [1, 0]))

@@ -120,7 +120,7 @@ def _values_and_variances(
     guides = [mdps.guide(policy, factor) for factor in (discount, discount**2)]
     for draws, worlds in mdps.batches(used):
         batch = worlds.chain(weight, states)
-        values = chains.values(batch, discount, None, guides[0])
+        values = mdps.chain_values(batch, None, guides[0])
         squares = _reward_moments(worlds, mdps.seed, np.arange(draws.start, draws.stop), discount, values)
         second = batch._replace(reward=by_state(squares * weight, worlds.part.state, states))
         moment = chains.values(second, discount**2, None, guides[1])

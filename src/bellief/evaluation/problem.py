@@ -23,6 +23,9 @@ from bellief.priors import Prior
 # With more states than these, a log that shows less than this part of them has identifiers where indices should be.
 MANY_STATES, SMALLEST_SEEN = 2_000, 0.02
 
+# Smaller rewards have squares that double precision cannot hold.
+SMALLEST_REWARDS = 1e-150
+
 
 class Part(NamedTuple):
     """The belief about some rows, the states that they belong to, and what they pay."""
@@ -155,6 +158,12 @@ def prepare(
             "which episodes end (a column 'terminated')."
         )
     _check_numbering(log)
+    largest = max(abs(log.reward_low), abs(log.reward_high))
+    if 0 < largest < SMALLEST_REWARDS:
+        raise UserError(
+            f"The largest reward has size {largest:.3g}, whose square is too small a number: multiply all rewards, for "
+            "example by 1e100, and divide the values by the same."
+        )
     check_draws(log.states, log.actions, len(log.cell_count), draws)
     ends = bool(log.ends) if terminates is None else terminates
     return Problem(

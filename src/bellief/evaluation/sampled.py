@@ -94,7 +94,7 @@ class SampledMDPs:
         def fill(draws: slice, worlds: Worlds) -> None:
             for number, (weight, guide) in enumerate(zip(weights, guides, strict=True)):
                 batch = worlds.chain(weight, self.states)
-                found[draws, number] = chains.values(batch, self.problem.discount, horizon, guide)
+                found[draws, number] = self.chain_values(batch, horizon, guide)
 
         self._each(part, fill)
         return found
@@ -109,7 +109,7 @@ class SampledMDPs:
 
         def fill(draws: slice, worlds: Worlds) -> None:
             batch = worlds.chain(weight, self.states)
-            values[draws] = chains.values(batch, self.problem.discount, None, guide)
+            values[draws] = self.chain_values(batch, None, guide)
             visits[draws] = chains.visits(batch, self.problem.discount, self.problem.start, back)
 
         self._each(part, fill)
@@ -125,13 +125,30 @@ class SampledMDPs:
 
         def fill(draws: slice, worlds: Worlds) -> None:
             batch = worlds.chain(weight, self.states)
-            found.values[draws] = values = chains.values(batch, discount, None, guide)
+            found.values[draws] = values = self.chain_values(batch, None, guide)
             found.visits[draws] = chains.visits(batch, discount, start, back)
             action_values = worlds.reward + discount * worlds.expected(values)
             found.action_values[draws] = action_values.reshape(-1, self.states, self.actions)
 
         self._each(part, fill)
         return found
+
+    def chain_values(
+        self, batch: chains.Batch, horizon: int | None, guide: chains.Guide | None
+    ) -> Float[np.ndarray, "n S"]:
+        """Values of chains. Where episodes never end, what all rewards share is taken out and added again in closed
+        form: a solution of rewards around 10^9 would round away how they differ.
+        """
+        problem = self.problem
+        shared = 0.0 if problem.terminates else problem.prior.reward_mean
+        if shared == 0.0:
+            return chains.values(batch, problem.discount, horizon, guide)
+        weights = (
+            problem.discount ** np.arange(horizon) if horizon is not None else np.array(1 / (1 - problem.discount))
+        )
+        total = shared * float(weights.sum())
+        guide = None if guide is None else guide._replace(solution=guide.solution - total)
+        return total + chains.values(batch._replace(reward=batch.reward - shared), problem.discount, horizon, guide)
 
     def batches(self, used: np.ndarray) -> Iterator[tuple[slice, Worlds]]:
         """Batches of MDPs one after the other, with the rows that are used."""
