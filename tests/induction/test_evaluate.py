@@ -146,7 +146,7 @@ def test_joint_with_sampling_estimates_the_exact_one(key, check, oracle):
 
 def test_joint_with_fewer_samples_than_mdps(oracle):
     mdps, policy = oracle.random_mdp(5, 4, ACTIONS, count=8), oracle.random_policy(0, 4, ACTIONS)
-    with pytest.raises(UserError, match="8 MDPs needs a sample"):
+    with pytest.raises(UserError, match="8 MDPs needs at least one sample"):
         by_sampled_joint(jax.random.key(0), single(mdps), single(policy), horizon=1, samples=4)
 
 
