@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from bellief.beliefs import normal_gamma, outcomes
+from bellief.evaluation.dense_belief import belief_from
 from bellief.logs import Transitions
+from bellief.priors import Prior
 
 PRIOR = {"mean": 1.0, "strength": 0.7, "shape": 2.0, "rate": 3.0}
 OUTCOME_STRENGTH = 1.8
@@ -27,10 +29,9 @@ def log():
 
 
 def belief_of(log, outcome_strength=OUTCOME_STRENGTH):
-    rows = Transitions.from_arrays(**log, states=STATES, actions=ACTIONS).statistics()
-    seen = outcomes.Statistics(*(jnp.asarray(field) for field in rows.by_outcome(True)))
-    prior = normal_gamma.Parameters(*(jnp.asarray(value) for value in PRIOR.values()))
-    return outcomes.posterior(prior, outcome_strength, seen)
+    mean, strength, shape, rate = PRIOR.values()
+    prior = Prior(0.5, mean, strength, shape, rate, outcome_strength=outcome_strength)
+    return belief_from(Transitions.from_arrays(**log, states=STATES, actions=ACTIONS).tally(), prior, True)
 
 
 def dense(log, state):

@@ -39,8 +39,8 @@ def test_data(call, table, mistake):
 
 
 def test_tables_that_fit_no_memory(call, table):
-    result = call("evaluate", table(HEADER + "0,0,1,999999\n"), "--belief", "dense")
-    assert_one_sentence(result, "1000000 states", "GB of memory")
+    result = call("evaluate", table(HEADER + "0,0,1,1\n1,0,1,0\n"), "--draws", "2000000000")
+    assert_one_sentence(result, "2000000000 draws of 2 states' values", "GB of memory")
 
 
 def test_a_long_cell_is_not_shown_whole(call, table):

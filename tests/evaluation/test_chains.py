@@ -71,3 +71,30 @@ def test_a_chain_that_iteration_does_not_solve(monkeypatch):
     batch = chains.Batch(cells, nothing, np.eye(states)[[0]])
     expected = exact(batch, 0.999, batch.reward)
     np.testing.assert_allclose(chains.values(batch, 0.999), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("states", [7, chains.DENSE_STATES + 30])
+def test_a_chain_that_never_ends_under_discount_one(states):
+    """The first draw goes round for ever and earns; the second ends at once. The first is huge, the second exact."""
+    state = np.arange(states)
+    cells = chains.Cells.of(state, (state + 1) % states, np.stack([np.ones(states), np.zeros(states)]))
+    nothing = chains.Entries(*3 * [np.zeros(0, int)], np.zeros(0))
+    batch = chains.Batch(cells, nothing, np.ones((2, states)))
+    values = chains.values(batch, 1.0)
+    assert (values[0] > 1e6).all()
+    np.testing.assert_allclose(values[1], 1, rtol=1e-6)
+
+
+def test_a_policy_that_never_ends_is_told():
+    from bellief.evaluation import evaluate
+    from bellief.logs import Transitions
+
+    # State 1 leads back to itself whenever action 0 is taken; only action 1 was seen to end an episode.
+    log = Transitions.from_arrays(
+        [0, 1, 1, 1, 0, 1], [0, 0, 0, 1, 0, 1], [0.0, 1.0, 1.0, 0.0, 0.0, 0.0], [1, 1, 1, 0, 1, 0],
+        terminated=[False, False, False, True, False, True],
+    )  # fmt: skip
+    found = evaluate(log, "always:0", 1.0, draws=100)
+    assert any("hardly ever ends" in said for said in found.explain())
+    assert np.isfinite(found.samples).all()
+    assert not any("hardly ever ends" in said for said in evaluate(log, {0: 0, 1: 1}, 1.0, draws=20).explain())

@@ -193,7 +193,7 @@ def test_mistakes(data, options, fragment):
 
 
 def test_tables_beyond_memory_are_refused(monkeypatch, data):
-    monkeypatch.setattr("bellief.evaluation.checks._physical_memory", lambda: 12_000)
+    monkeypatch.setattr("bellief.evaluation.checks._physical_memory", lambda: 25_000)
     evaluate(data, method="mean-mdp", draws=1)
     with pytest.raises(UserError, match="3 states and 2 actions need about"):
-        evaluate(data, final="pooled", draws=100)
+        evaluate(data, final="pooled", draws=200)

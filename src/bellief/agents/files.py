@@ -170,7 +170,7 @@ def from_numpy(array: np.ndarray, wanted: Any, complaint: str) -> jax.Array:
     """What `to_numpy` was given, which must have had the shape and dtype of `wanted`."""
     try:
         if _is_key(wanted):
-            restored = jax.random.wrap_key_data(jnp.asarray(array), impl=jax.random.key_impl(wanted))
+            restored = jax.random.wrap_key_data(jnp.asarray(array), impl=wanted.dtype._impl)
         else:
             restored = jnp.asarray(
                 array if array.dtype.kind in "biufc" and array.dtype == wanted.dtype else array.view(wanted.dtype)

@@ -31,6 +31,9 @@ INVERSE_STATES = 3_000
 # Relative residual of the iterative solution.
 TOLERANCE = 1e-8
 KRYLOV_STEPS = 60
+
+# Chance of an end, per step, of a chain that has none.
+BARELY = 1e-10
 RESTARTS = 20
 
 
@@ -141,10 +144,20 @@ def _solve(batch: Batch, discount: float, constant, guide: Guide | None, transpo
     if is_dense(states):
         system = np.eye(states) - discount * batch.table()
         system = np.swapaxes(system, -1, -2) if transposed else system
-        return np.linalg.solve(system, constant[..., None])[..., 0]
+        return _lapack(system, constant)
     matrix = batch.matrix()
     matrix = matrix.T.tocsr() if transposed else matrix
     return _iterate(matrix, discount, np.ascontiguousarray(constant), guide, transposed)
+
+
+def _lapack(system: Float[np.ndarray, "*n S S"], constant: Float[np.ndarray, "*n S"]) -> Float[np.ndarray, "*n S"]:
+    """Solve dense systems. A chain that never ends under discount 1 has no solution; it gets one that ends after about
+    1 / `BARELY` steps, so that its values are huge and of the right sign.
+    """
+    try:
+        return np.linalg.solve(system, constant[..., None])[..., 0]
+    except np.linalg.LinAlgError:
+        return np.linalg.solve(system + BARELY * np.eye(system.shape[-1]), constant[..., None])[..., 0]
 
 
 def _iterate(matrix: Any, discount: float, constant, guide: Guide | None, transposed: bool) -> Float[np.ndarray, "n S"]:
@@ -187,5 +200,5 @@ def _direct(matrix: Any, discount: float, constant, draw: int) -> Float[np.ndarr
     block = slice(draw * states, (draw + 1) * states)
     chain = matrix[block, block]
     if states <= INVERSE_STATES:
-        return np.linalg.solve(np.eye(states) - discount * chain.toarray(), constant)
+        return _lapack(np.eye(states) - discount * chain.toarray(), constant)
     return spsolve((sparse.identity(states) - discount * chain).tocsc(), constant)

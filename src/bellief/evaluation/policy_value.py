@@ -17,6 +17,9 @@ from bellief.priors import Prior
 METHODS = ("joint", "gaussian", "histogram", "method2", "method3", "monte-carlo", "mean-mdp")
 FINALS = ("zero", "own", "pooled")
 
+# An episode of more steps is said to run for ever.
+ENDLESS = 1e6
+
 
 def evaluate(
     data: Any,
@@ -132,8 +135,12 @@ def _sampled(question: Question, method: str, final: str | None, seed: int, mdps
 def posterior_of(question: Question, samples, method: str, level: float, notes: dict[str, Any]) -> ValuePosterior:
     """The posterior that consists of some draws."""
     ready = question.ready
+    samples = np.asarray(samples, dtype=np.float64)
+    endless = _endless(ready, samples)
+    if endless:
+        notes = notes | {"endless": endless}
     return ValuePosterior(
-        samples=np.asarray(samples, dtype=np.float64),
+        samples=samples,
         start=ready.start,
         method=method,
         discount=ready.discount,
@@ -144,6 +151,14 @@ def posterior_of(question: Question, samples, method: str, level: float, notes: 
         level=level,
         state_labels=ready.log.state_labels,
     )
+
+
+def _endless(ready: Problem, samples: Float[np.ndarray, "N S"]) -> float:
+    """Share of the draws in which, under discount 1, an episode takes more than `ENDLESS` steps to end."""
+    if ready.discount < 1 or ready.horizon is not None:
+        return 0.0
+    largest = max(abs(ready.log.reward_low), abs(ready.log.reward_high)) or 1.0
+    return float((np.abs(samples @ ready.start) > ENDLESS * largest).mean())
 
 
 def _features(given: dict[str, Any], *arguments: Any, **options: Any) -> ValuePosterior:

@@ -57,6 +57,12 @@ class Question:
         warnings = ([notes["degenerate"]] if "degenerate" in notes else []) + coverage_warnings(covered, self.ready)
         if method in SAMPLED and not self.sd_exists(sampled=True).all():
             warnings.append("The posterior has no finite variance (a reward never observed is heavy-tailed): no sd.")
+        if "endless" in notes:
+            warnings.insert(
+                0,
+                f"In {notes['endless']:.1%} of the sampled MDPs the policy hardly ever ends, so its value there has no "
+                "bound: give a horizon, or a discount below 1.",
+            )
         if method in ("gaussian", "histogram"):
             warnings.append(
                 "This value belief forgets which MDP a value came from, so its spread is far too small; use joint for "
