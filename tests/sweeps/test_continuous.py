@@ -38,7 +38,7 @@ def test_going_on_from_any_checkpoint_gives_the_same_bytes(changes):
     cell = cell_of(**changes)
     messages = list(work.compute(cell, None, 0.0))
     saved = [message.content for message in messages if isinstance(message, work.Checkpoint)]
-    assert len(saved) > 30
+    assert len(saved) > 3  # one for every compiled call, which holds several events
     for number in (0, len(saved) // 2, len(saved) - 1):
         again = list(work.compute(cell, saved[number], 1e9))
         assert not any(isinstance(message, work.Restarted) for message in again)
