@@ -172,6 +172,8 @@ AGENTS = Agents(
             kinds=BOTH,
             continuous="bellief.agents.continuous_psrl",
         ),
+        Entry("bbi-learned", "bellief.agents.bbi_learned", "backwards induction with a learned prior: explores by itself"),
+        Entry("psrl-learned", "bellief.agents.psrl_learned", "posterior sampling with a learned prior"),
         Entry("mmbi", "bellief.agents.mmbi", "multi-MDP backwards induction: one policy for ten sampled MDPs"),
         Entry("bss", "bellief.agents.bss", "Bayesian sparse sampling: a small belief tree at every step"),
         Entry("bql", "bellief.agents.bql", "Bayesian Q-learning: NormalGamma beliefs about returns"),

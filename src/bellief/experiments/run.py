@@ -11,7 +11,7 @@ from bellief.agents.schedule import steps_of
 from bellief.envs import Environment, make
 from bellief.envs.box import BoxEnvironment
 from bellief.errors import UserError
-from bellief.experiments import loop, stepped
+from bellief.experiments import asked, loop, stepped
 from bellief.experiments.chunks import by_run, chunk_keys, run_chunks
 from bellief.experiments.devices import at_work, find_places, wake
 from bellief.experiments.results import RunResult, reading_steps
@@ -101,7 +101,12 @@ def run(
     config = inform(module, build_config(module.Config, agent, settings or {}), agent, world)
     began = time.perf_counter()
     reading = sorted({*reading_steps(steps), *(step for step in readings if 0 < step <= steps)})
-    plans = steps_of(module, steps, longest_gap)
+    if asked.asks(config):
+        if longest_gap is not None:
+            raise UserError("longest_gap goes with the schedule triangular: leave it out, or set schedule=triangular.")
+        plans = reading  # of all plans, those before a reading are reported
+    else:
+        plans = steps_of(module, steps, longest_gap)
 
     def events(numbers: range) -> Generator[Any]:
         keys = chunk_keys(seed, world.name, agent, numbers)
@@ -151,12 +156,16 @@ class _Tabular:
     ) -> Generator[Any]:
         """The events of one chunk, or those after a snapshot."""
         del numbers, seed
+        if asked.asks(config):
+            return asked.run_chunk(keys, self.tables, module, config, self.spaces, readings, half_life, resume)
         return loop.run_chunk(
             keys, self.tables, module, config, self.spaces, plans, readings, half_life, resume, places
         )
 
     def shapes(self, keys: loop.RunKeys, module: Any, config: Any) -> Any:
         """Shapes and dtypes of a snapshot's `runs`."""
+        if asked.asks(config):
+            return asked.run_shapes(keys, self.tables, module, config, self.spaces)
         return loop.run_shapes(keys, self.tables, module, config, self.spaces)
 
 
