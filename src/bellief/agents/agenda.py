@@ -1,9 +1,9 @@
 """When to plan anew, told by what has happened since the last plan.
 
-Three schedules. `triangular` is the paper's: before steps 1, 3, 6, 10, ..., whatever happens. `doubling` plans when the
-visits of some pair have more than doubled since the last plan, or more steps have passed than between the two plans
-before (Ouyang et al. 2017). `episode` plans before the first step of every episode, and besides whenever `doubling`
-does: within long episodes and in tasks that never end.
+`triangular` is the paper's schedule: before steps 1, 3, 6, 10, ..., whatever happens. The others plan when more steps have
+passed since the last plan than between the two plans before, so that no span is longer than the one before it by
+more than one, and besides: `doubling` when the visits of some pair have more than doubled since the last plan (Ouyang et
+al. 2017), `episode` before the first step of every episode, `eager` in either case.
 
 An agenda is kept beside any tabular agent by the loop that steps it; the agent need not know.
 
@@ -29,8 +29,8 @@ from jaxtyping import Array, Bool, Int
 from bellief.errors import UserError
 from bellief.types import Spaces, Transition
 
-TRIANGULAR, DOUBLING, EPISODE = "triangular", "doubling", "episode"
-SCHEDULES = (TRIANGULAR, DOUBLING, EPISODE)
+TRIANGULAR, DOUBLING, EPISODE, EAGER = "triangular", "doubling", "episode", "eager"
+SCHEDULES = (TRIANGULAR, DOUBLING, EPISODE, EAGER)
 
 
 class Agenda(NamedTuple):
@@ -48,7 +48,7 @@ class Agenda(NamedTuple):
 
 
 def check_schedule(schedule: str) -> None:
-    """`UserError` unless it is one of the three."""
+    """`UserError` unless it is one of `SCHEDULES`."""
     if schedule not in SCHEDULES:
         raise UserError(f"There is no schedule '{schedule}'; choose one of {', '.join(SCHEDULES)}.")
 
@@ -62,7 +62,7 @@ def init(spaces: Spaces) -> Agenda:
     """Before the first plan, which is due."""
     none = jnp.zeros((spaces.states, spaces.actions), jnp.int32)
     zero = jnp.array(0, jnp.int32)
-    return Agenda(none, none, zero, zero, zero, jnp.array(True), jnp.array(-1, jnp.int32))
+    return Agenda(none, none, zero, zero, zero, jnp.array(False), jnp.array(-1, jnp.int32))
 
 
 def observe(agenda: Agenda, transition: Transition) -> Agenda:
@@ -82,8 +82,12 @@ def due(schedule: str, agenda: Agenda, observation: Int[Array, ""]) -> Bool[Arra
     """Whether to plan before acting in `observation`. A new episode is one that does not begin where the last step led,
     so one that is cut short in its own start state goes unnoticed.
     """
-    doubling = agenda.doubled | (agenda.span > agenda.last_span)
-    return doubling if schedule == DOUBLING else doubling | (observation != agenda.expected)
+    asked = (agenda.span > agenda.last_span) | (agenda.plans == 0)
+    if schedule in (DOUBLING, EAGER):
+        asked = asked | agenda.doubled
+    if schedule in (EPISODE, EAGER):
+        asked = asked | (observation != agenda.expected)
+    return asked
 
 
 def planned(agenda: Agenda, observation: Int[Array, ""]) -> Agenda:

@@ -56,7 +56,7 @@ class Config:
     optimism: float = 1.0
     tolerance: float = 1e-3
     most_sweeps: int = 150
-    schedule: str = agenda.EPISODE
+    schedule: str = agenda.EAGER
 
     def __post_init__(self):
         if not 0 < self.discount < 1:

@@ -53,7 +53,7 @@ class Config:
     discount: float = 0.99
     tolerance: float = 1e-3
     most_sweeps: int = 500
-    schedule: str = agenda.EPISODE
+    schedule: str = agenda.EAGER
 
     def __post_init__(self):
         if not 0 < self.discount < 1:

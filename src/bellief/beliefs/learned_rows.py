@@ -62,17 +62,19 @@ def init(states: int, actions: int, outcomes: int, slots: int | None = None) -> 
 
 def update(rows: Rows, state, action, outcome, outcomes: int) -> Rows:
     """Account for one observation."""
-    seen, counts = rows.outcome[state, action], rows.count[state, action]
+    place = (jnp.asarray(state), jnp.asarray(action))
+    seen, counts = rows.outcome[place], rows.count[place]
     same = (seen == outcome) & (counts > 0)
-    slot = jnp.where(jnp.any(same), jnp.argmax(same), jnp.argmax(counts == 0))
-    before = jnp.where(jnp.any(same), counts[slot], 0).astype(rows.evidence.dtype)
-    visits = rows.visits[state, action].astype(rows.evidence.dtype)
+    times, before = jnp.sum(jnp.where(same, counts, 0)), jnp.sum(counts)
+    # Neither number is ever negative. But where to write depends on all that is read, so XLA writes into the tables as
+    # they are; else it copies them first, in case they are read later.
+    slot = jnp.argmax(jnp.where(same, 2, counts == 0)) + (times < 0) + (before < 0)
     weight = jnp.asarray(GRID, rows.evidence.dtype)
-    evidence = rows.evidence + jnp.log((before + weight / outcomes) / (visits + weight))
+    evidence = rows.evidence + jnp.log((times + weight / outcomes) / (before + weight))
     return Rows(
-        rows.outcome.at[state, action, slot].set(jnp.asarray(outcome, jnp.int32)),
-        rows.count.at[state, action, slot].add(1),
-        rows.visits.at[state, action].add(1),
+        rows.outcome.at[(*place, slot)].set(jnp.asarray(outcome, jnp.int32)),
+        rows.count.at[(*place, slot)].set(times + 1),
+        rows.visits.at[place].set(before + 1),
         # Only differences count; without this, sums over a million steps would lose their digits.
         evidence - jnp.max(evidence),
     )

@@ -11,13 +11,14 @@ from bellief.agents.schedule import steps_of
 from bellief.envs import Environment, make
 from bellief.envs.box import BoxEnvironment
 from bellief.errors import UserError
-from bellief.experiments import asked, loop, stepped
+from bellief.experiments import asked, asked_gymnasium, loop, stepped
 from bellief.experiments.chunks import by_run, chunk_keys, run_chunks
 from bellief.experiments.devices import at_work, find_places, wake
 from bellief.experiments.results import RunResult, reading_steps
 from bellief.experiments.run_box import Compiled, Real, open_box, run_box
 from bellief.experiments.settings import build_config
 from bellief.mdp.bellman import long_run_average
+from bellief.processors import cores
 from bellief.registry import AGENTS, DISCRETE, find, looks_like_gymnasium
 from bellief.types import Spaces
 
@@ -95,10 +96,14 @@ def run(
     world = open_world(env, env_settings or {}, table, bins)
     module = entry.load_for(DISCRETE, world.name)
     light = plans_lightly(module, world, width)
+    told_width = width is not None
     width = width or default_width(device, runs, light)
     places = find_places(device, width, light)
     wake(places)
     config = inform(module, build_config(module.Config, agent, settings or {}), agent, world)
+    if asked.asks(config) and not told_width:
+        # Runs share nothing, so their number is free: as many groups as there are threads.
+        width = 1 if world.real else min(loop.CHUNK_WIDTH, -(-runs // cores()))
     began = time.perf_counter()
     reading = sorted({*reading_steps(steps), *(step for step in readings if 0 < step <= steps)})
     if asked.asks(config):
@@ -202,6 +207,8 @@ class _Real:
 
     def shapes(self, keys: loop.RunKeys, module: Any, config: Any) -> Any:
         """Shapes and dtypes of a snapshot's `runs`."""
+        if asked.asks(config):
+            return asked_gymnasium.run_shapes(keys, module, config, self.spaces)
         return stepped.run_shapes(keys, module, config, self.spaces)
 
     def run_chunk(
@@ -210,9 +217,13 @@ class _Real:
         """The events of one chunk, or those after a snapshot."""
         simulators = [self._simulator() for _ in numbers]
         seeds = [stepped.environment_seed(seed, self.name, number) for number in numbers]
+        common = (keys, simulators, seeds, module, config, self.spaces)
         try:
+            if asked.asks(config):
+                yield from asked_gymnasium.run_chunk(*common, readings, half_life, resume)
+                return
             yield from stepped.run_chunk(
-                keys, simulators, seeds, module, config, self.spaces, plans, readings, half_life, resume, places
+                *common, plans, readings, half_life, resume, places
             )
         finally:
             for one in simulators:
