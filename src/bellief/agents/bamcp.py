@@ -97,12 +97,14 @@ class Tree(NamedTuple):
 
 
 class _Path(NamedTuple):
-    """One simulation: where it is, and of every step the node (-1 beyond the tree), pair, outcome and reward."""
+    """One simulation: where it is, the node, action and outcome that get a new node (a node of -1: none), and of every
+    step the node (-1 beyond the tree), pair, action, outcome and reward.
+    """
 
     state: Int[Array, ""]
     node: Int[Array, ""]
     ended: Bool[Array, ""]
-    tree: Tree
+    grown: Int[Array, "3"]
     node_of: Int[Array, "D"]
     pair_of: Int[Array, "D"]
     action_of: Int[Array, "D"]
@@ -132,7 +134,7 @@ def search(key: Key[Array, ""], config: Config, state: State, observation: Int[A
     """The tree after all simulations from `observation`; its first row is what to choose by."""
     counts = state.belief.counts
     _, actions, outcomes = counts.shape
-    nodes, dtype = config.simulations + 1, state.q_values.dtype
+    nodes, dtype = config.simulations + 2, state.q_values.dtype
     tree = Tree(
         jnp.zeros((nodes, actions), jnp.int32),
         jnp.zeros((nodes, actions), dtype),
@@ -145,7 +147,7 @@ def search(key: Key[Array, ""], config: Config, state: State, observation: Int[A
     def simulate(number, tree):
         lots = draw_uniform(fold_in(key, number), (config.depth, 4), dtype)
         path = _descend(config, state, rewards, tree, jnp.asarray(observation, jnp.int32), lots)
-        return _back_up(config, path)
+        return _back_up(config, _grow(tree, path.grown), path)
 
     return jax.lax.fori_loop(0, config.simulations, simulate, tree)
 
@@ -160,7 +162,7 @@ def _descend(config: Config, state: State, rewards, tree: Tree, observation, lot
         lot = lots[depth]
         inside = path.node >= 0
         action = jnp.where(
-            inside, _tree_action(config, path.tree, path.node, lot[0]), _rollout_action(config, state, path.state, lot)
+            inside, _tree_action(config, tree, path.node, lot[0]), _rollout_action(config, state, path.state, lot)
         )
         pair = path.state * actions + action
         # Polya's urn: what was observed, and what this simulation has drawn from the same pair.
@@ -170,19 +172,15 @@ def _descend(config: Config, state: State, rewards, tree: Tree, observation, lot
         reached = jnp.cumsum(weights)
         outcome = jnp.minimum(jnp.sum(reached <= lot[2] * reached[-1]), outcomes - 1).astype(jnp.int32)
         ends = outcome >= states
-        child = path.tree.child[path.node, action, outcome]
+        child = tree.child[path.node, action, outcome]
         # The first step out of the tree makes a node of the history it reaches; from there on, there is no node.
-        grows = inside & ~path.ended & (child == 0) & (path.tree.nodes < path.tree.visits.shape[0])
-        grown = path.tree._replace(
-            child=path.tree.child.at[path.node, action, outcome].set(jnp.where(grows, path.tree.nodes, child)),
-            nodes=path.tree.nodes + grows.astype(jnp.int32),
-        )
+        grows = inside & ~path.ended & (child == 0)
         alive = ~path.ended
         return _Path(
             jnp.where(ends, path.state, outcome % states),
             jnp.where(inside & (child > 0), child, -1),
             path.ended | ends,
-            grown,
+            jnp.where(grows, jnp.stack([path.node, action, outcome]), path.grown),
             path.node_of.at[depth].set(jnp.where(alive, path.node, -1)),
             path.pair_of.at[depth].set(jnp.where(alive, pair, -1)),
             path.action_of.at[depth].set(action),
@@ -195,7 +193,7 @@ def _descend(config: Config, state: State, rewards, tree: Tree, observation, lot
         observation,
         jnp.array(0, jnp.int32),
         jnp.array(False),
-        tree,
+        jnp.array([-1, 0, 0], jnp.int32),
         nowhere,
         nowhere,
         zero,
@@ -221,7 +219,19 @@ def _rollout_action(config: Config, state: State, where, lot) -> Int[Array, ""]:
     return jnp.where(lot[3] < config.epsilon, random, jnp.argmax(state.q_values[where]).astype(jnp.int32))
 
 
-def _back_up(config: Config, path: _Path) -> Tree:
+def _grow(tree: Tree, grown: Int[Array, "3"]) -> Tree:
+    """The tree with a node more, if the simulation asks for one."""
+    node, action, outcome = grown
+    grows = node >= 0
+    # Without a new node the last entry of the table, which no node uses, is written to.
+    place = jnp.where(grows, node, tree.visits.shape[0] - 1)
+    number = jnp.where(grows, tree.nodes, 0)
+    return tree._replace(
+        child=tree.child.at[place, action, outcome].set(number), nodes=tree.nodes + grows.astype(jnp.int32)
+    )
+
+
+def _back_up(config: Config, tree: Tree, path: _Path) -> Tree:
     """Every node on the path moves its chosen action's value towards what followed."""
 
     def step(number, carry):
@@ -236,7 +246,7 @@ def _back_up(config: Config, path: _Path) -> Tree:
         return tree._replace(visits=visits, values=values), earned
 
     nothing = jnp.zeros((), path.reward_of.dtype)
-    return jax.lax.fori_loop(0, config.depth, step, (path.tree, nothing))[0]
+    return jax.lax.fori_loop(0, config.depth, step, (tree, nothing))[0]
 
 
 def act(key: Key[Array, ""], config: Config, state: State, observation: Int[Array, ""]) -> Int[Array, ""]:

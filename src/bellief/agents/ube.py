@@ -170,7 +170,7 @@ def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> t
         actions, _, number, _, _ = carry
         values, q_values, variances, pair_variances = uncertainty(ensemble, actions, config.discount)
         scores = q_values + config.gain * jnp.sqrt(jnp.maximum(pair_variances, 0))
-        better = rules.argmax(jax.random.fold_in(tie_key, number), scores)
+        better = rules.argmax(tie_key, scores)
         return better, jnp.any(better != actions), number + 1, values, variances
 
     actions = jax.random.randint(first_key, (spaces.states,), 0, spaces.actions)

@@ -26,9 +26,9 @@ def rooms(rooms: int = 7, room_size: int = 5, success: float = 0.95, episode: in
 
     >>> from bellief.envs.rooms import rooms
     >>> rooms().states, rooms().time_limit
-    (179, 40)
+    (181, 40)
     """
-    count = check_count("rooms", rooms, least=2)
+    count = check_count("rooms", rooms, least=3)
     room_size, success = check_count("room_size", room_size, least=2), check_probability("success", success)
     episode = check_count("episode", episode, least=1)
     grid, first = _layout(count, room_size)
