@@ -172,7 +172,9 @@ AGENTS = Agents(
             kinds=BOTH,
             continuous="bellief.agents.continuous_psrl",
         ),
-        Entry("bbi-learned", "bellief.agents.bbi_learned", "backwards induction with a learned prior: explores by itself"),
+        Entry(
+            "bbi-learned", "bellief.agents.bbi_learned", "backwards induction with a learned prior: explores by itself"
+        ),
         Entry("psrl-learned", "bellief.agents.psrl_learned", "posterior sampling with a learned prior"),
         Entry("ube", "bellief.agents.ube", "optimism by the exact uncertainty Bellman equation"),
         Entry("bamcp", "bellief.agents.bamcp", "Bayes-adaptive Monte-Carlo planning: a tree search at every step"),

@@ -11,7 +11,7 @@ SPACES = Spaces(3, 1, True, None, None)
 
 
 def plan_steps(schedule, path):
-    """Steps before which a plan is made on a path of (state, next state, ended) with the next start given by the path."""
+    """Steps before which a plan is made on a path of (state, next state, ended); the path has the starts as well."""
     now, made = agenda.init(SPACES), []
     for number, (state, following, ended) in enumerate(path, start=1):
         observation = jnp.array(state)

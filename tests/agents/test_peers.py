@@ -24,7 +24,13 @@ def after(agent, config, steps, spaces=SPACES):
 
 # Rewards all but known, and only in state 1.
 KNOWN = Prior(dirichlet=0.5, reward_strength=1e-6)
-STEPS = [(0, 0, 0.0, 0, False), (0, 0, 0.0, 0, False), (1, 0, 1.0, 0, False), (1, 1, 1.0, 0, False), (0, 1, 0.0, 0, False)]
+STEPS = [
+    (0, 0, 0.0, 0, False),
+    (0, 0, 0.0, 0, False),
+    (1, 0, 1.0, 0, False),
+    (1, 1, 1.0, 0, False),
+    (0, 1, 0.0, 0, False),
+]
 
 
 def bayes_adaptive(counts, state, depth, discount):
@@ -75,7 +81,7 @@ def test_beb_by_hand():
     config = beb.Config(bonus=4.0, prior=prior, tolerance=1e-6, discount=0.5)
     end = [(0, 0, 1.0, 0, True)] * 2 + [(0, 1, 0.5, 0, True)] * 6
     state, info = beb.plan(jax.random.key(0), config, spaces, after(beb, config, end, spaces))
-    # Action 0: 1 + 4 / (1 + 1 + 2) = 2, and with (0.5 / 3) it goes on; action 1: 0.5 + 4 / (1 + 1 + 6) = 1, with 0.5 / 7.
+    # Action 0: 1 + 4 / (1 + 1 + 2) = 2, and it goes on with 0.5 / 3; action 1: 0.5 + 4 / (1 + 1 + 6) = 1.
     assert state.actions.tolist() == [0]
     assert float(info.value_mean[0]) == pytest.approx(2 / (1 - 0.5 * 0.5 / 3), rel=1e-3)
 
@@ -85,7 +91,9 @@ def test_rlsvi_by_hand():
     config = rlsvi.Config(noise=0.2, prior_sd=0.4, horizon=50, discount=0.5)  # a ridge of a quarter
     steps = [(0, 0, 1.0, 1, False)] * 3 + [(1, 0, 2.0, 1, True)]
     plan = jax.jit(jax.vmap(lambda key, state: rlsvi.plan(key, config, spaces, state)[1].value_mean, in_axes=(0, None)))
-    drawn = np.asarray(plan(jax.random.split(jax.random.key(0), 4000), after(rlsvi, config, steps, spaces)), dtype=float)
+    drawn = np.asarray(
+        plan(jax.random.split(jax.random.key(0), 4000), after(rlsvi, config, steps, spaces)), dtype=float
+    )
     # State 1: 2 / 1.25, sd 0.2 / sqrt(1.25). State 0: (1 + its half) * 3 / 3.25, sd from both.
     second, spread = 2 / 1.25, 0.2 / np.sqrt(1.25)
     first = (1 + 0.5 * second) * 3 / 3.25

@@ -16,7 +16,9 @@ SPACES = Spaces(STATES, ACTIONS, True, None, None)
 def some_data(count=60, seed=0):
     generator = np.random.default_rng(seed)
     state, action = generator.integers(STATES, size=count), generator.integers(ACTIONS, size=count)
-    following = np.where(generator.random(count) < 0.8, (state + action) % STATES, generator.integers(STATES, size=count))
+    following = np.where(
+        generator.random(count) < 0.8, (state + action) % STATES, generator.integers(STATES, size=count)
+    )
     ended = generator.random(count) < 0.1
     reward = 2 + state + generator.normal(size=count) * 0.3
     return state, action, reward, following, ended
@@ -47,7 +49,11 @@ def test_weights_have_the_dirichlet_multinomial_likelihood():
     for weight in learned_rows.GRID:
         alpha = weight / (STATES + 1)
         log_likelihood.append(
-            np.sum(gammaln(weight) - gammaln(weight + counts.sum(-1)) + np.sum(gammaln(alpha + counts) - gammaln(alpha), -1))
+            np.sum(
+                gammaln(weight)
+                - gammaln(weight + counts.sum(-1))
+                + np.sum(gammaln(alpha + counts) - gammaln(alpha), -1)
+            )
         )
     expected = np.exp(np.array(log_likelihood) - max(log_likelihood))
     np.testing.assert_allclose(learned_rows.weight_posterior(belief.rows), expected / expected.sum(), atol=1e-4)
@@ -103,7 +109,13 @@ def test_noise_has_the_likelihood_of_an_inverse_gamma_variance():
 
 def test_a_pair_never_tried_may_pay_anything_and_a_sure_one_is_known():
     steps = 30
-    data = (np.zeros(steps, int), np.zeros(steps, int), np.full(steps, 0.005), np.zeros(steps, int), np.zeros(steps, bool))
+    data = (
+        np.zeros(steps, int),
+        np.zeros(steps, int),
+        np.full(steps, 0.005),
+        np.zeros(steps, int),
+        np.zeros(steps, bool),
+    )
     mean, variance = learned_noise.posterior(after(data).rewards)
     assert float(mean[0, 0]) == pytest.approx(0.005, abs=1e-4)
     assert float(variance[0, 0]) < 1e-4

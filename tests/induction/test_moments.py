@@ -4,12 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.beliefs.test_learned import ACTIONS, SPACES, STATES, after, dense_counts, some_data
 
 from bellief.beliefs import learned, learned_noise, learned_rows
 from bellief.envs import make
 from bellief.induction import moments
 from bellief.types import Spaces
-from tests.beliefs.test_learned import ACTIONS, SPACES, STATES, after, dense_counts, some_data
 
 
 def test_back_up_is_the_law_of_total_variance():
@@ -53,7 +53,9 @@ def test_without_optimism_a_known_mdp_has_its_own_values(exact_values):
     # A hundred thousand visits of every pair, as the model has them.
     count = np.round(np.asarray(environment.outcomes.probability) * 100_000).astype(np.int32)
     rows = belief.rows._replace(
-        outcome=jnp.asarray(environment.outcomes.next_state), count=jnp.asarray(count), visits=jnp.asarray(count.sum(-1))
+        outcome=jnp.asarray(environment.outcomes.next_state),
+        count=jnp.asarray(count),
+        visits=jnp.asarray(count.sum(-1)),
     )
     seen = belief.rewards.seen._replace(
         count=jnp.asarray(count.sum(-1)), mean=jnp.float32(mdp.reward), squares=jnp.zeros(mdp.reward.shape, jnp.float32)
@@ -80,12 +82,12 @@ def test_optimism_is_carried_back_from_a_pair_never_tried():
     """Of a chain of three known states the last has an action never tried: its spread must reach the first state."""
     spaces = Spaces(4, 2, False, None, None)
     steps = [(0, 0, 1), (0, 1, 0), (1, 0, 2), (1, 1, 0), (2, 0, 0)] * 40
-    data = tuple(
-        np.array(column) for column in zip(*[(s, a, 0.0, t, False) for s, a, t in steps], strict=True)
-    )
+    data = tuple(np.array(column) for column in zip(*[(s, a, 0.0, t, False) for s, a, t in steps], strict=True))
     belief = after(data, spaces)
     start = moments.Values(jnp.zeros(4), jnp.zeros(4))
-    solution = jax.jit(lambda: moments.solve(jnp.zeros((4, 2)), moments.prepare(belief, 4), start, 0.9, 1.0, 1e-4, 200))()
+    solution = jax.jit(
+        lambda: moments.solve(jnp.zeros((4, 2)), moments.prepare(belief, 4), start, 0.9, 1.0, 1e-4, 200)
+    )()
     assert solution.actions[:3].tolist() == [0, 0, 1]
     spread = np.sqrt(np.asarray(solution.values.variance))
     assert spread[2] > 0.9

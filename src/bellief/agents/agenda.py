@@ -1,9 +1,9 @@
 """When to plan anew, told by what has happened since the last plan.
 
-`triangular` is the paper's schedule: before steps 1, 3, 6, 10, ..., whatever happens. The others plan when more steps have
-passed since the last plan than between the two plans before, so that no span is longer than the one before it by
-more than one, and besides: `doubling` when the visits of some pair have more than doubled since the last plan (Ouyang et
-al. 2017), `episode` before the first step of every episode, `eager` in either case.
+`triangular` is the paper's schedule: before steps 1, 3, 6, 10, ..., whatever happens. The others plan when more steps
+have passed since the last plan than between the two plans before, so that no span is longer than the one before it
+by more than one, and besides: `doubling` when the visits of some pair have more than doubled since the last plan
+(Ouyang et al. 2017), `episode` before the first step of every episode, `eager` in either case.
 
 An agenda is kept beside any tabular agent by the loop that steps it; the agent need not know.
 
@@ -19,6 +19,10 @@ False
 >>> seen = agenda.observe(seen, Transition(*map(jnp.asarray, (0, 0, 1.0, 1, False))))
 >>> bool(agenda.due("doubling", seen, jnp.array(1))), type(seen).__name__  # the first visit of a pair
 (True, 'Agenda')
+>>> from bellief.agents import psrl
+>>> agenda.check_schedule("eager")
+>>> agenda.schedule_of(psrl.Config())
+'triangular'
 """
 
 from typing import NamedTuple

@@ -5,8 +5,8 @@ bounds (UCT), beyond it by an epsilon-greedy policy whose Q values are learned f
 simulation adds one node and ends after `depth` steps.
 
 A simulation follows one MDP drawn from the posterior. It is never written down: a row that is visited k times in a
-simulation gives outcomes drawn from Polya's urn, the posterior's counts and those of this simulation, which have the same
-joint distribution as k draws from a drawn row. That is lazy sampling without the rows.
+simulation gives outcomes drawn from Polya's urn, the posterior's counts and those of this simulation, which have the
+same joint distribution as k draws from a drawn row. That is lazy sampling without the rows.
 
 Deviation: rewards are not known beforehand as in the paper; a pair pays its posterior mean reward.
 

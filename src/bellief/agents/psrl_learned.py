@@ -1,7 +1,7 @@
 """Posterior sampling with a learned prior: one MDP drawn from `beliefs.learned`, solved, followed until the next plan.
 
-A drawn row is the outcomes that were seen, a few atoms for the rest, and something even, so that large tables are solved
-by what is known of them.
+A drawn row is the outcomes that were seen, a few atoms for the rest, and something even, so that large tables are
+solved by what is known of them.
 
 >>> import jax
 >>> from bellief.agents import psrl_learned
@@ -32,7 +32,7 @@ from bellief.beliefs import learned
 from bellief.draws import split
 from bellief.draws import uniform as draw_uniform
 from bellief.errors import UserError
-from bellief.induction import moments
+from bellief.induction import moments, value_iteration
 from bellief.types import Spaces, Transition
 
 LIGHT_STEPS = True
@@ -94,36 +94,14 @@ def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> t
     ties = draw_uniform(tie_key, (spaces.states, spaces.actions), state.values.dtype)
     tolerance = config.tolerance * belief.rewards.largest
 
-    def with_slots(slots: int):
+    def with_slots(slots: int) -> value_iteration.Solution:
         drawn = learned.sample(draw_key, belief, slots)
-        return _solve(ties, drawn, belief.ends, state.values, config.discount, tolerance, config.most_sweeps)
+        return value_iteration.solve(
+            ties, drawn, belief.ends, state.values, config.discount, tolerance, config.most_sweeps
+        )
 
-    actions, values, sweeps = moments.by_size(belief, with_slots)
-    return State(belief, actions, values), Info(sweeps, values)
-
-
-def _solve(ties, drawn: learned.Draw, ends, start, discount: float, tolerance, most: int):
-    """Value iteration from `start`; the actions are greedy, ties broken at random."""
-
-    def q_values(values):
-        table = jnp.concatenate([values, jnp.zeros(ends.shape, values.dtype)])
-        following = jnp.einsum("sak,sak->sa", drawn.mass, table[drawn.outcome]) + drawn.even * jnp.sum(table)
-        return drawn.reward + discount * following
-
-    def unfinished(carry):
-        return (carry[1] > tolerance) & (carry[2] < most)
-
-    def sweep(carry):
-        values, _, sweeps = carry
-        new = jnp.max(q_values(values), axis=-1)
-        return new, jnp.max(jnp.abs(new - values)), sweeps + 1
-
-    first = (start, jnp.asarray(jnp.inf, start.dtype), jnp.array(0, jnp.int32))
-    values, _, sweeps = jax.lax.while_loop(unfinished, sweep, first)
-    scores = q_values(values)
-    best = jnp.max(scores, axis=-1, keepdims=True)
-    actions = jnp.argmax(jnp.where(scores == best, ties, -1), axis=-1).astype(jnp.int32)
-    return actions, values, sweeps
+    solution = moments.by_size(belief, with_slots)
+    return State(belief, solution.actions, solution.values), Info(solution.sweeps, solution.values)
 
 
 def act(key: Key[Array, ""], config: Config, state: State, observation: Int[Array, ""]) -> Int[Array, ""]:

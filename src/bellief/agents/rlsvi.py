@@ -1,4 +1,4 @@
-"""Randomised least-squares value iteration (Osband et al. 2016) for tables: value iteration on rewards with noise added.
+"""Randomised least-squares value iteration (Osband et al. 2016) for tables: value iteration with noise added.
 
 With a feature for every pair, Bayesian linear regression of r + discount * max Q(s') on the pair's feature, with noise
 of variance `noise`^2 and prior N(0, `prior_sd`^2), has for a pair with n observations the posterior

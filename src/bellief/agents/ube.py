@@ -144,9 +144,7 @@ def evaluate(rows: Float[Array, "S A S"], reward: Float[Array, "S A"], actions: 
 def uncertainty(ensemble: Ensemble, actions: Int[Array, "S"], discount: float):
     """Mean value of the pairs under a policy and its variance by the uncertainty Bellman equation."""
     values, q_values = evaluate(ensemble.mean_rows, ensemble.mean_reward, actions, discount)
-    drawn = jax.vmap(lambda rows, reward: evaluate(rows, reward, actions, discount)[0])(
-        ensemble.rows, ensemble.reward
-    )
+    drawn = jax.vmap(lambda rows, reward: evaluate(rows, reward, actions, discount)[0])(ensemble.rows, ensemble.reward)
     following = jnp.einsum("jsat,t->jsa", ensemble.rows, values)
     deviation = drawn - values
     first = jnp.einsum("jsat,jt->jsa", ensemble.rows, deviation)

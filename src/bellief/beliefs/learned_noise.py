@@ -1,7 +1,7 @@
 """Mean rewards whose noise is learned from all pairs together, while a pair never tried may pay anything.
 
-The rewards of a pair scatter around its mean with a variance that is InverseGamma(`SHAPE`, b); b lies on a grid, and its
-posterior is exact: with a flat prior on the mean, n rewards with squared deviations q have the marginal likelihood
+The rewards of a pair scatter around its mean with a variance that is InverseGamma(`SHAPE`, b); b lies on a grid, and
+its posterior is exact: with a flat prior on the mean, n rewards with squared deviations q have the marginal likelihood
 
     b^SHAPE / (b + q / 2)^(SHAPE + (n - 1) / 2)
 
@@ -20,8 +20,8 @@ seen so far, and at least one.
 >>> mean, variance = learned_noise.posterior(rewards)
 >>> mean.round(2).tolist(), variance.round(2).tolist(), type(rewards).__name__
 ([[3.0], [0.0]], [[0.0], [9.0]], 'Rewards')
->>> learned_noise.noise_variance(rewards).shape
-(2, 1)
+>>> learned_noise.noise_variance(rewards).shape, learned_noise.rate_posterior(rewards).sum().round(3).item()
+((2, 1), 1.0)
 """
 
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""DeepSea: a treasure that only one of 2^size ways leads to (Osband et al. 2019, the field's test of deep exploration)."""
+"""DeepSea: a treasure that only one of 2^size ways leads to, the field's test of exploration (Osband et al. 2019)."""
 
 import numpy as np
 

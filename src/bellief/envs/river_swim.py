@@ -38,9 +38,7 @@ def river_swim(size: int = 6, small_reward: float = 0.005, large_reward: float =
     reward[last, RIGHT] = large_reward
     return Environment(
         name="riverswim",
-        outcomes=make_outcomes(
-            probability, np.repeat(next_state[:, None], 2, axis=1), reward, single_start(size, 0)
-        ),
+        outcomes=make_outcomes(probability, np.repeat(next_state[:, None], 2, axis=1), reward, single_start(size, 0)),
         action_names=("left", "right"),
         parameters={"size": size, "small_reward": small_reward, "large_reward": large_reward},
         view=ChainView(size),

@@ -70,7 +70,7 @@ def _layout(count: int, size: int) -> tuple[GridLayout, int]:
     columns, pitch, middle = min(count, ROOMS_A_ROW), size + 1, size // 2
     height, width = -(-count // ROOMS_A_ROW) * pitch - 1, columns * pitch - 1
     drawn = np.full((height, width), WALL)
-    centres = []
+    centres: list[tuple[int, int]] = []
     for number in range(count):
         row, place = divmod(number, ROOMS_A_ROW)
         column = place if row % 2 == 0 else columns - 1 - place
@@ -88,5 +88,3 @@ def _layout(count: int, size: int) -> tuple[GridLayout, int]:
     drawn[centres[count // 2]], drawn[centres[-1]] = "S", GOAL
     grid = parse_layout(["".join(line) for line in drawn], start_character="S", special="")
     return grid, grid.cells.index(centres[0])
-
-

@@ -95,12 +95,8 @@ def _one_run(key: RunKeys, tables: Tables, first, last, rate, run: Run, agent, c
         block = now // BLOCK
         uniforms = jax.lax.cond(block != walk.block, draw, lambda _: walk.uniforms, block)
         action = agent.act(fold_in(act_key, now), config, run.agent.state, run.observation)
-        transition, observation, age = step_environment(
-            tables, run.observation, run.age, action, uniforms[now % BLOCK]
-        )
-        asked = Asked(
-            agent.update(config, run.agent.state, transition), agenda.observe(run.agent.agenda, transition)
-        )
+        transition, observation, age = step_environment(tables, run.observation, run.age, action, uniforms[now % BLOCK])
+        asked = Asked(agent.update(config, run.agent.state, transition), agenda.observe(run.agent.agenda, transition))
         recent = run.recent + rate * (transition.reward - run.recent)
         gain = transition.reward - walk.excess
         earned = walk.earned + gain

@@ -64,9 +64,7 @@ class _Lane:
     def choose(self, step: int) -> int:
         """The action of the step of that number."""
         if self.due:
-            self.asked, action, self.info = plan(
-                self.key, np.int32(step), self.asked, self.observation, **self.static
-            )
+            self.asked, action, self.info = plan(self.key, np.int32(step), self.asked, self.observation, **self.static)
             self.action = int(action)
         return self.action
 
@@ -82,13 +80,14 @@ class _Lane:
         over = ended or cut
         self.observation = np.int32(self.simulator.reset(None) if over else following)
         if learns:
-            transition = Transition(
+            seen: tuple[Any, ...] = (
                 before,
                 np.int32(action),
                 default_precision().type(reward),
                 np.int32(following),
                 np.bool_(ended),
             )
+            transition = Transition(*seen)
             self.asked, due, chosen = learn(
                 self.key, np.int32(step + 1), self.asked, transition, self.observation, **self.brief
             )
@@ -107,8 +106,8 @@ def run_chunk(
     half_life: float,
     resume: Snapshot | None = None,
 ) -> Generator[Any]:
-    """Drive one chunk of runs to the last reading step; the events of `stepped.run_chunk`, with a `Plan` at every reading
-    that has what each lane's last plan reported.
+    """Drive one chunk of runs to the last reading step; the events of `stepped.run_chunk`, with a `Plan` at every
+    reading that has what each lane's last plan reported.
     """
     width, decay = len(simulators), 0.5 ** (1 / half_life)
     place = devices.find_places("cpu", 1).step.devices.flat[0]
@@ -135,7 +134,9 @@ def run_chunk(
             _check_replay(lanes, resume, step)
         if step in readings and step > replayed:
             weight = 1 - decay**step
-            yield Reading(step, np.array([lane.total for lane in lanes]), np.array([lane.recent for lane in lanes]) / weight)
+            yield Reading(
+                step, np.array([lane.total for lane in lanes]), np.array([lane.recent for lane in lanes]) / weight
+            )
             yield Plan(step, _together([jax.device_get(lane.info) for lane in lanes]))
             host = {
                 "actions": history[:step],
@@ -145,7 +146,9 @@ def run_chunk(
             }
             yield Snapshot(step, _together([lane.asked for lane in lanes]), host)
     states = _together([lane.asked.state for lane in lanes])
-    yield Run(states, *(jnp.asarray([getattr(lane, name) for lane in lanes]) for name in ("observation", "length", "recent")))
+    yield Run(
+        states, *(jnp.asarray([getattr(lane, name) for lane in lanes]) for name in ("observation", "length", "recent"))
+    )
 
 
 def _check_replay(lanes: list[_Lane], resume: Snapshot, step: int) -> None:
@@ -168,5 +171,3 @@ def run_shapes(keys: RunKeys, agent: ModuleType, config: Any, spaces: Spaces) ->
     """Shapes and dtypes of a chunk's agents, to check saved ones against; nothing is computed."""
     one = functools.partial(begin, agent=agent, config=config, spaces=spaces)
     return jax.eval_shape(jax.vmap(one), keys)
-
-

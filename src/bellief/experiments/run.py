@@ -222,9 +222,7 @@ class _Real:
             if asked.asks(config):
                 yield from asked_gymnasium.run_chunk(*common, readings, half_life, resume)
                 return
-            yield from stepped.run_chunk(
-                *common, plans, readings, half_life, resume, places
-            )
+            yield from stepped.run_chunk(*common, plans, readings, half_life, resume, places)
         finally:
             for one in simulators:
                 one.close()

@@ -1,14 +1,15 @@
 """Backwards induction on mean and variance of values, with optimism inside: plans for a belief that learns its prior.
 
-A step back computes, for every pair, the mean and the variance of r + discount * V(s') over the posterior, and chooses in
-every state the action with the largest mean + optimism * sd; both moments of that action are what the step before
+A step back computes, for every pair, the mean and the variance of r + discount * V(s') over the posterior, and chooses
+in every state the action with the largest mean + optimism * sd; both moments of that action are what the step before
 sees. So uncertainty far away is carried back to where it can be resolved, variances add along a way (not
 deviations), and nothing is sampled.
 
 The variance has three parts, as in the uncertainty Bellman equation (O'Donoghue et al. 2018, Luis et al. 2023): of the
 mean reward; of the row, a Dirichlet mixed over its weight, about the present mean values; and of the next state's
-value. Deviation from Luis et al.: the covariance between row and next values is left out, so that the variance is
-an upper bound where they have the exact one, and no ensemble of MDPs is needed.
+value. Deviation from Luis et al.: the covariance between row and next values is left out, so that no ensemble of MDPs
+is needed. Without cycles the variance is then an upper bound where theirs is exact; where a pair is met again and
+again it is too small, as theirs is, because every visit counts as a new pair.
 
 >>> import jax.numpy as jnp
 >>> from bellief.beliefs import learned
@@ -19,11 +20,15 @@ an upper bound where they have the exact one, and no ensemble of MDPs is needed.
 >>> step = moments.back_up(problem, jnp.array([1.0, 3.0]), jnp.zeros(2), discount=0.5)
 >>> step.mean.tolist(), type(step).__name__, type(problem).__name__  # nowhere known: the mean of both
 ([[1.0, 1.0], [1.0, 1.0]], 'Moments', 'Problem')
->>> moments.solve(jnp.zeros((2, 2)), problem, moments.Values(jnp.zeros(2), jnp.zeros(2)), 0.5, 1.0, 1e-3, 50).sweeps.item() < 50
+>>> start = moments.Values(jnp.zeros(2), jnp.zeros(2))
+>>> moments.solve(jnp.zeros((2, 2)), problem, start, 0.5, 1.0, 1e-3, 50).sweeps.item() < 50
 True
+>>> moments.by_size(belief, lambda slots: slots), moments.Solution._fields
+(2, ('actions', 'values', 'sweeps'))
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -71,10 +76,11 @@ def prepare(belief: learned.Belief, slots: int) -> Problem:
     reward, variance = learned_noise.posterior(belief.rewards)
     visits = rows.visits.astype(reward.dtype)
     frequency = rows.count[..., :slots] / jnp.maximum(visits, 1)[..., None]
+    share = learned_rows.shares(rows)
     return Problem(
         rows.outcome[..., :slots],
         frequency,
-        learned_rows.shares(rows),
+        share,
         reward,
         variance,
         belief.ends,
@@ -102,16 +108,15 @@ def back_up(problem: Problem, mean: Float[Array, "S"], variance: Float[Array, "S
     gap, square_gap = overall[0] - first, overall[1] - second
     share = problem.shares
     spread, spread_prior, spread_square = share.spread
-    within = (
-        spread * (second - first**2) + spread_prior * (square_gap - 2 * first * gap) - spread_square * gap**2
-    )
+    within = spread * (second - first**2) + spread_prior * (square_gap - 2 * first * gap) - spread_square * gap**2
     prior = share.prior
     # Without observations `first` is the centre; its share is zero.
     expected = centre + first + prior * gap
     carried = seen[..., 2] + prior * (overall[2] - seen[..., 2])
     local = jnp.maximum(within, 0) + share.prior_variance * gap**2
     return Moments(
-        problem.reward + discount * expected, problem.reward_variance + discount**2 * (local + carried)
+        problem.reward + discount * expected,
+        problem.reward_variance + discount**2 * (local + carried),
     )
 
 
@@ -156,7 +161,7 @@ def solve(
     return Solution(actions, values, sweeps)
 
 
-def by_size(belief: learned.Belief, function) -> object:
+def by_size(belief: learned.Belief, function: Callable[[int], Any]) -> Any:
     """`function(slots)` for the smallest number of slots that holds every row: a branch for each size."""
     sizes = learned.sizes(belief)
     if len(sizes) == 1:
