@@ -193,7 +193,7 @@ def work(arguments: argparse.Namespace, path: Path) -> None:
 
 
 def page(frame: pd.DataFrame) -> str:
-    """The tables in Markdown."""
+    """The tables in Markdown; a section without rows is left out."""
     return "\n".join([INTRODUCTION, *_sea(frame), *_rewards(frame), *_trees(frame), *_growth(frame), ""])
 
 
@@ -255,6 +255,8 @@ def _compared(own: pd.DataFrame, task: str) -> list[str]:
 
 
 def _trees(frame: pd.DataFrame) -> list[str]:
+    if not frame.task.isin(TREES).any():
+        return []
     lines = ["", "## A thousand steps, beside a tree search", "", "Total reward; BAMCP searches at every step.", ""]
     lines += ["| task | agent | runs | total | s a run |", "|---|---|---|---|---|"]
     for task, agent in itertools.product(TREES, AGENTS):
@@ -267,7 +269,7 @@ def _trees(frame: pd.DataFrame) -> list[str]:
 
 
 def _growth(frame: pd.DataFrame) -> list[str]:
-    lines = ["", "## Growth", ""]
+    lines = []
     sizes = {
         name: task.parameters["size"] for name, task in TASKS.items() if task.environment == "deep-sea" and task.optimum
     }
@@ -277,7 +279,7 @@ def _growth(frame: pd.DataFrame) -> list[str]:
         if len(means) > 1:
             slope, offset = np.polyfit(np.log([sizes[task] for task in means.index]), np.log(np.maximum(means, 1)), 1)
             lines.append(f"- `{agent}`: episodes without the treasure grow as {np.exp(offset):.2f} L^{slope:.2f}.")
-    return lines
+    return ["", "## Growth", "", *lines] if lines else []
 
 
 INTRODUCTION = """# Exploration
