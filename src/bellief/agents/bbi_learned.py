@@ -59,8 +59,8 @@ class Config:
 
     discount: float = 0.99
     optimism: float = 1.0
-    tolerance: float = 1e-3
-    most_sweeps: int = 150
+    tolerance: float = 1e-4
+    most_sweeps: int = 1000
     draws: bool = True
     schedule: str = agenda.EAGER
 
