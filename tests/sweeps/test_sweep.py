@@ -32,6 +32,17 @@ def test_events_and_summary(tmp_path, tiny, tiny_cells):
     json.dumps(events)
 
 
+def test_agents_that_decide_when_to_plan(tmp_path):
+    agent = {"name": "psrl-learned", "label": "learned", "settings": {"most_sweeps": 20}}
+    spec = build_spec(TINY | {"runs": 2, "steps": 30, "agents": [agent]}, "here")
+    run_sweep(spec, tmp_path / "a", engine=Inline)
+    alone = bellief.run("nchain", "psrl-learned", steps=30, runs=2, half_life=20, settings=agent["settings"])
+    result = open_store(tmp_path / "a").condition("nchain", agent["label"]).result()
+    np.testing.assert_array_equal(result.total, alone.total)
+    np.testing.assert_array_equal(result.policies, alone.policies)
+    assert result.updates == alone.updates == len(alone.step)
+
+
 def test_shards_together_make_the_whole(tmp_path, tiny):
     run_sweep(tiny, tmp_path / "whole", engine=Inline)
     engines = [Inline(), Inline()]
