@@ -58,11 +58,8 @@ def test_events_and_sums(two):
     np.testing.assert_allclose(readings[-1].total, np.asarray(seen.count * seen.mean).sum((1, 2)), rtol=1e-4)
 
 
-@pytest.mark.parametrize("width", [1, 3])
-def test_a_run_does_not_depend_on_the_others_in_its_batch(two, width):
-    other = batch(width=width)[-1]
-    number = min(width, 2)
-    assert_equal(jax.tree.map(lambda leaf: leaf[:number], other), jax.tree.map(lambda leaf: leaf[:number], two[-1]))
+def test_a_run_does_not_depend_on_the_others_in_its_batch(two):
+    assert_equal(batch(width=1)[-1], jax.tree.map(lambda leaf: leaf[:1], two[-1]))
 
 
 def test_a_snapshot_goes_on_bit_for_bit(two):

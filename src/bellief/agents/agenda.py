@@ -5,7 +5,7 @@ have passed since the last plan than between the two plans before, so that no sp
 by more than one, and besides: `doubling` when the visits of some pair have more than doubled since the last plan
 (Ouyang et al. 2017), `episode` before the first step of every episode, `eager` in either case.
 
-An agenda is kept beside any tabular agent by the loop that steps it; the agent need not know.
+The loop keeps one `Agenda` for each run, beside the agent's state; the agent's functions do not see it.
 
 >>> import jax.numpy as jnp
 >>> from bellief.agents import agenda

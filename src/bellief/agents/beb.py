@@ -1,7 +1,7 @@
 """Bayesian exploration bonus (Kolter and Ng 2009): the mean MDP with a bonus of beta / (1 + visits) on every pair.
 
-Visits include the prior's: n0 + n. The mean MDP is that of a fixed prior. A polynomial number of steps away from
-Bayes-optimal behaviour for the right beta, which nobody knows; the bonus shrinks as 1 / n, faster than deviations do.
+Visits include the prior's: n0 + n. The mean MDP is that of a fixed prior. For a suitable beta
+all but a polynomial number of steps are near Bayes-optimal; the bonus shrinks as 1 / n, faster than deviations do.
 
 >>> import jax
 >>> from bellief.agents import beb

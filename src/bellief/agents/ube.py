@@ -8,7 +8,7 @@ where V is the value in the mean MDP and V_p that in a drawn one. Both expectati
 MDPs, negative u are set to zero, and policy iteration maximises Q + `gain` sqrt(U). The recursion is exact for MDPs
 without cycles whose rows are independent.
 
-The prior is theirs: rows are Dirichlet(1 / sqrt(S)), mean rewards N(0, 1) and told by one visit (precision
+The prior is theirs: rows are Dirichlet(1 / sqrt(S)), mean rewards N(0, 1), all but known after one visit (precision
 `reward_precision`). `repeat` counts every transition so many times; they repeat it L times on DeepSea of size L, once
 elsewhere. They plan before each episode.
 

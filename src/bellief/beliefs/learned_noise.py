@@ -5,12 +5,12 @@ its posterior is exact: with a flat prior on the mean, n rewards with squared de
 
     b^SHAPE / (b + q / 2)^(SHAPE + (n - 1) / 2)
 
-up to factors without b. So where rewards are always the same one visit tells a pair's reward, and where they are noisy
+up to factors without b. So where rewards do not vary, one visit determines a pair's mean reward; where they are noisy,
 many are needed.
 
-The mean of a pair has a prior of its own, wide and never narrowed by what other pairs pay: an agent that takes the
-rewards it has seen for the scale of all rewards sees 0.005 and looks no further. Its deviation is the largest reward
-seen so far, and at least one.
+The mean of a pair has a wide prior that rewards of other pairs never narrow: an agent that took the rewards seen so far
+as the scale of all rewards would stop exploring after a reward of 0.005. Its standard deviation is the largest absolute
+reward seen so far, and at least one.
 
 >>> import jax.numpy as jnp
 >>> from bellief.beliefs import learned_noise

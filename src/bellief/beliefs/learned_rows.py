@@ -1,9 +1,10 @@
 """Transition rows whose prior weight is learned: Dirichlet rows, with the weight on a grid and its exact posterior.
 
-A row's prior is Dirichlet(w / O, ..., w / O) over O outcomes: it weighs as much as w observations. How deterministic an
-environment is, is the same as how small w is, and every row tells of it. The marginal likelihood of all observations
-given w is a product of Polya's urn probabilities, (count of the outcome + w / O) / (count of the row + w), one factor
-an observation, so its logarithm for each w of the grid is kept up to date at the cost of a few logarithms a step.
+A row's prior is Dirichlet(w / O, ..., w / O) over O outcomes: it weighs as much as w observations. The more
+deterministic an environment, the smaller w; observations of every row are evidence about it. The
+marginal likelihood of all observations given w is a product of Polya's urn probabilities, (count of the outcome + w /
+O) / (count of the row + w), one factor an observation, so its logarithm for each w of the grid is kept up to date at
+the cost of a few logarithms a step.
 
 Rows are stored by the outcomes that were seen, so that large tables cost what is known of them.
 
