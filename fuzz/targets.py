@@ -19,11 +19,11 @@ import pandas as pd
 
 from bellief.agents.files import load_agent, save_agent
 from bellief.errors import UserError
+from bellief.evaluation.policy_forms import read_policy
+from bellief.evaluation.posterior import ValuePosterior
 from bellief.logs.read import as_tally
 from bellief.logs.tally import LogStatistics
 from bellief.logs.transitions import Transitions
-from bellief.evaluation.policy_forms import read_policy
-from bellief.evaluation.posterior import ValuePosterior
 from bellief.sweeps.cells import expand
 from bellief.sweeps.spec import load_spec
 

@@ -135,6 +135,12 @@ ENVIRONMENTS = {
         Entry("lavalake", "bellief.envs.lava_lake:lava_lake", "5x7 grid: a short way past lava, a long way around it"),
         Entry("lavalake10", "bellief.envs.lava_lake:lava_lake_10", "10x10 grid of the same kind (our layout)"),
         Entry("maze", "bellief.envs.maze:maze", "33 cells, three flags to collect: 264 states"),
+        Entry("deep-sea", "bellief.envs.deep_sea:deep_sea", "a treasure that one of 2^10 ways leads to (any size)"),
+        Entry("riverswim", "bellief.envs.river_swim:river_swim", "6 states: drift to 0.005, or swim upstream to 10"),
+        Entry("rooms", "bellief.envs.rooms:rooms", "7 rooms in a row, episodes of 40 steps, the reward in the last"),
+        Entry("grid5", "bellief.envs.corner_grid:grid5", "5x5 grid: walk to the far corner, again and again"),
+        Entry("grid10", "bellief.envs.corner_grid:grid10", "10x10 grid of the same kind"),
+        Entry("dearden-maze", "bellief.envs.dearden_maze:dearden_maze", "the maze with a step in its goal: 264 states"),
         Entry(
             "pendulum",
             "bellief.envs.pendulum:pendulum",
@@ -166,6 +172,14 @@ AGENTS = Agents(
             kinds=BOTH,
             continuous="bellief.agents.continuous_psrl",
         ),
+        Entry(
+            "bbi-learned", "bellief.agents.bbi_learned", "backwards induction with a learned prior: explores by itself"
+        ),
+        Entry("psrl-learned", "bellief.agents.psrl_learned", "posterior sampling with a learned prior"),
+        Entry("ube", "bellief.agents.ube", "optimism by the exact uncertainty Bellman equation"),
+        Entry("bamcp", "bellief.agents.bamcp", "Bayes-adaptive Monte-Carlo planning: a tree search at every step"),
+        Entry("beb", "bellief.agents.beb", "Bayesian exploration bonus: the mean MDP, plus beta / (1 + visits)"),
+        Entry("rlsvi", "bellief.agents.rlsvi", "randomised least-squares value iteration"),
         Entry("mmbi", "bellief.agents.mmbi", "multi-MDP backwards induction: one policy for ten sampled MDPs"),
         Entry("bss", "bellief.agents.bss", "Bayesian sparse sampling: a small belief tree at every step"),
         Entry("bql", "bellief.agents.bql", "Bayesian Q-learning: NormalGamma beliefs about returns"),

@@ -8,6 +8,9 @@ from bellief.registry import AGENTS, DISCRETE
 from bellief.testing import RULES, check_agent, prepare
 
 COUNTING = [name for name, entry in AGENTS.items() if DISCRETE in entry.kinds]
+# Agents whose plans take many seconds to compile.
+SLOW = ("bbi-learned", "psrl-learned", "ube")
+MARKED = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in COUNTING]
 
 
 @functools.cache
@@ -16,7 +19,7 @@ def trial_of(name):
     return prepare(name)
 
 
-@pytest.mark.parametrize("name", COUNTING)
+@pytest.mark.parametrize("name", MARKED)
 def test_agent_keeps_the_contract(name):
     trial = trial_of(name)
     for rule in RULES:

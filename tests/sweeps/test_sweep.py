@@ -32,6 +32,21 @@ def test_events_and_summary(tmp_path, tiny, tiny_cells):
     json.dumps(events)
 
 
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("rlsvi", {"horizon": 10}), pytest.param("psrl-learned", {"most_sweeps": 20}, marks=pytest.mark.slow)],
+)
+def test_agents_that_decide_when_to_plan(tmp_path, name, settings):
+    agent = {"name": name, "label": "own schedule", "settings": settings}
+    spec = build_spec(TINY | {"runs": 2, "steps": 30, "agents": [agent]}, "here")
+    run_sweep(spec, tmp_path / "a", engine=Inline)
+    alone = bellief.run("nchain", name, steps=30, runs=2, half_life=20, settings=settings)
+    result = open_store(tmp_path / "a").condition("nchain", agent["label"]).result()
+    np.testing.assert_array_equal(result.total, alone.total)
+    np.testing.assert_array_equal(result.policies, alone.policies)
+    assert result.updates == alone.updates == len(alone.step)
+
+
 def test_shards_together_make_the_whole(tmp_path, tiny):
     run_sweep(tiny, tmp_path / "whole", engine=Inline)
     engines = [Inline(), Inline()]

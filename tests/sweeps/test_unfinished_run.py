@@ -93,8 +93,16 @@ def test_continuous_states_go_on_too(tmp_path):
     assert files_of(tmp_path / "a") == files_of(tmp_path / "whole")
 
 
-def test_gymnasium_environments_go_on_too(tmp_path):
-    arguments = {"env": "FrozenLake-v1", "agent": "psrl", "steps": 150, "runs": 2, "seed": 0}
+@pytest.mark.parametrize(
+    ("env", "agent", "settings"),
+    [
+        ("FrozenLake-v1", "psrl", {}),
+        ("FrozenLake-v1", "rlsvi", {"horizon": 10}),
+        ("nchain", "rlsvi", {"horizon": 10}),
+    ],
+)
+def test_gymnasium_environments_and_other_schedules_go_on_too(tmp_path, env, agent, settings):
+    arguments = {"env": env, "agent": agent, "settings": settings, "steps": 150, "runs": 2, "seed": 0}
     experiments.run(**arguments).save(tmp_path / "whole")
     with pytest.raises(Interrupted):
         run_into(tmp_path / "a", interrupt_late, arguments=arguments)

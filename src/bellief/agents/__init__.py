@@ -10,4 +10,5 @@ Every module exports `Config` (frozen, hashable), `State` and `Info` (NamedTuple
 
 Two more functions are optional: `plan_steps(steps)`, where an agent plans at other steps than the paper's, and
 `informed(config, mdp)`, for an agent that is told the true model. An agent that never learns says `LEARNS = False`.
+An agent whose `Config` has a field `schedule` may plan when something has happened: see `bellief.agents.agenda`.
 """

@@ -22,6 +22,8 @@
 True
 >>> tabular.log_density(prior, belief, drawn).shape, tabular.log_likelihood(belief, drawn).shape
 ((), (2, 1))
+>>> tabular.reward_prior(prior, np.float32).mean.item()
+0.0
 >>> tabular.reward_span(prior, belief, Spaces(2, 1, False, 0.0, 3.0)).item()
 3.0
 >>> tabular.restrict(belief, np.array([0, 0])).counts.shape

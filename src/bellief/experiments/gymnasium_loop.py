@@ -92,7 +92,7 @@ def run_batch(
     states = placement.put(states, places.step)
     replayed = 0 if resume is None else resume.event
     observations = _stack([one.reset(seed) for one, seed in zip(simulators, seeds, strict=True)], spaces)
-    tally, successors = _Tally(len(simulators), half_life), _Successors(spaces)
+    tally, successors = Tally(len(simulators), half_life), _Successors(spaces)
     plans, readings = set(plan_steps), set(reading_steps)
     history = np.zeros((max(readings), len(simulators)), np.min_scalar_type(spaces.actions - 1))
     if resume is not None:
@@ -139,7 +139,7 @@ def run_shapes(keys: RunKeys, agent: Any, config: Any, spaces: Any) -> Any:
     return jax.eval_shape(lambda keys: compiled_steps.init_agents(keys, program=program), keys)
 
 
-class _Tally:
+class Tally:
     """Rewards and episodes of every lane so far, added up in host memory."""
 
     def __init__(self, width: int, half_life: float):

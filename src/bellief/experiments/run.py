@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bellief.agents.agenda import is_self_scheduled
 from bellief.agents.schedule import steps_of
 from bellief.envs import Environment
 from bellief.envs.box import BoxEnvironment
@@ -66,7 +67,8 @@ def run(
             and of agents that plan nothing, for up to ten runs at once. Results of two devices differ in rounding.
         readings: steps at which to read the curves, besides the usual ones.
         longest_gap: plan at least every so many steps. The paper's updates come ever more rarely; where an agent can
-            repeat itself without moving, at a wall or by a refused pick-up, it learns one thing an update.
+            repeat itself without moving, at a wall or by a refused pick-up, it learns one thing an update. Not for
+            agents with another schedule than `triangular`.
         first_run: number of the first run, for experiments that are spread over several processes.
         progress: called with the finished fraction from time to time.
         checkpoints: keeps where the runs stand, as `bellief run --out` does, to go on after an interruption.
@@ -93,17 +95,20 @@ def run(
     entry = find(AGENTS, "agent", agent)
     task = open_task(env, env_settings or {}, table, bins)
     module = entry.load_for(task.kind, task.name)
-    width = width or task.default_width(device, runs, module)
-    places = task.places(device, width, module)
-    start_gpu(places)
     config = inform(module, build_config(module.Config, agent, settings or {}), agent, task)
+    if longest_gap is not None and is_self_scheduled(config):
+        raise UserError("longest_gap goes with the schedule triangular: leave it out, or set schedule=triangular.")
+    width = width or task.default_width(device, runs, module, config)
+    places = task.places(device, width, module, config)
+    start_gpu(places)
     began = time.perf_counter()
     reading = sorted({*reading_steps(steps), *(step for step in readings if 0 < step <= steps)})
     if task.kind == CONTINUOUS:
         check_size(steps, runs, 3 * len(reading), longest_gap)
     else:
         check_size(steps, runs, len(reading), longest_gap, task.spaces.states * task.spaces.actions)
-    plans = steps_of(module, steps, longest_gap)
+    # An agent that schedules its plans itself reports the last one at each reading.
+    plans = reading if is_self_scheduled(config) else steps_of(module, steps, longest_gap)
 
     def events(numbers: range, resume: Snapshot | None) -> Generator[Any]:
         return task.batch(seed, agent, numbers, module, config, plans, reading, half_life, resume, places)

@@ -1,6 +1,7 @@
 """What a run needs of an environment, for tables and continuous states, compiled or stepped by Gymnasium.
 
-`open_task` is the one place that decides which loop belongs to which environment.
+`open_task` is the one place that decides which loop belongs to which environment, and a task's `run_batch` the one
+that decides it for an agent: those with a schedule of their own (`agents.agenda`) have loops of their own.
 """
 
 import contextlib
@@ -9,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from bellief.agents.agenda import is_self_scheduled
 from bellief.envs import Environment, make_any
 from bellief.envs.box import BoxEnvironment
 from bellief.errors import UserError
-from bellief.experiments import compiled_loop, gymnasium_loop
+from bellief.experiments import compiled_loop, gymnasium_loop, self_scheduled_gymnasium_loop, self_scheduled_loop
 from bellief.experiments.compiled_environments import make_box, make_tables
 from bellief.experiments.compiled_steps import RunKeys, batch_keys
 from bellief.fast import placement
@@ -41,15 +43,26 @@ class Task:
         del policy
         return np.nan
 
-    def places(self, device: str, width: int, agent: Any) -> Places:
-        """Devices for a batch. Continuous states step where they plan: stepping costs little compared with fitting."""
+    def places(self, device: str, width: int, agent: Any, config: Any = None) -> Places:
+        """Devices for a batch. Continuous states step where they plan: stepping costs little compared with fitting.
+        Agents that schedule their plans themselves step and plan on one CPU device.
+        """
+        if is_self_scheduled(config):
+            if device == "gpu":
+                raise UserError(
+                    f"With the schedule '{config.schedule}' runs are computed on the CPU: choose the device cpu or "
+                    "auto, or set schedule=triangular."
+                )
+            return placement.find_places("cpu" if device == "auto" else device, 1)
         if self.kind == CONTINUOUS:
             place = placement.find_places(device, 1).plan
             return Places(place, place)
         return placement.find_places(device, width, placement.plans_lightly(agent, self.spaces, width))
 
-    def default_width(self, device: str, runs: int, agent: Any) -> int:
+    def default_width(self, device: str, runs: int, agent: Any, config: Any = None) -> int:
         """Runs in a batch, where the user does not say."""
+        if is_self_scheduled(config):
+            return 1  # runs of a batch are computed one after the other, and batches concurrently
         light = self.kind == DISCRETE and placement.plans_lightly(agent, self.spaces, None)
         return placement.default_width(device, runs, agent, self.spaces, light)
 
@@ -97,14 +110,19 @@ class CompiledTask(Task):
     ) -> Generator[Any]:
         """The events of one batch, or those after a snapshot."""
         del seed
-        places = places or self.places("auto", len(numbers), agent)
         compiled = self._compiled(numbers)
+        if is_self_scheduled(config):
+            common = (agent, config, self.spaces, readings, half_life, resume)
+            return self_scheduled_loop.run_batch(keys, compiled, *common)
+        places = places or self.places("auto", len(numbers), agent)
         schedule = (plans, readings, half_life, resume, places)
         return compiled_loop.run_batch(keys, compiled, agent, config, self.spaces, *schedule)
 
     def shapes(self, keys: RunKeys, agent: Any, config: Any) -> Any:
         """Shapes and dtypes of a snapshot's `runs`."""
         compiled = self._compiled(range(len(keys.agent)))
+        if is_self_scheduled(config):
+            return self_scheduled_loop.run_shapes(keys, compiled, agent, config, self.spaces)
         return compiled_loop.run_shapes(keys, compiled, agent, config, self.spaces)
 
 
@@ -139,18 +157,23 @@ class GymnasiumTask(Task):
         self, keys: RunKeys, numbers, seed, agent, config, plans, readings, half_life, resume=None, places=None
     ) -> Generator[Any]:
         """The events of one batch, or those after a snapshot."""
-        places = places or self.places("auto", len(numbers), agent)
         with contextlib.ExitStack() as stack:
             simulators = []
             for _ in numbers:
                 simulators.append(self._simulator())
                 stack.callback(simulators[-1].close)
             seeds = [gymnasium_loop.environment_seed(seed, self.name, number) for number in numbers]
-            schedule = (plans, readings, half_life, resume, places)
-            yield from gymnasium_loop.run_batch(keys, simulators, seeds, agent, config, self.spaces, *schedule)
+            common = (keys, simulators, seeds, agent, config, self.spaces)
+            if is_self_scheduled(config):
+                yield from self_scheduled_gymnasium_loop.run_batch(*common, readings, half_life, resume)
+                return
+            places = places or self.places("auto", len(numbers), agent)
+            yield from gymnasium_loop.run_batch(*common, plans, readings, half_life, resume, places)
 
     def shapes(self, keys: RunKeys, agent: Any, config: Any) -> Any:
         """Shapes and dtypes of a snapshot's `runs`."""
+        if is_self_scheduled(config):
+            return self_scheduled_gymnasium_loop.run_shapes(keys, agent, config, self.spaces)
         return gymnasium_loop.run_shapes(keys, agent, config, self.spaces)
 
 

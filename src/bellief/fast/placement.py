@@ -56,6 +56,12 @@ COSTS = {
     "bellief.agents.bbi_paper": Costs(constant_steps=True),
     "bellief.agents.psrl": Costs(constant_steps=True, light_plans=12, width_free=5),
     "bellief.agents.mmbi": Costs(constant_steps=True, light_plans=12),
+    # Plans are sparse, and start from the values of the last one.
+    "bellief.agents.bbi_learned": Costs(constant_steps=True, light_plans=2**31),
+    "bellief.agents.psrl_learned": Costs(constant_steps=True, light_plans=2**31),
+    "bellief.agents.beb": Costs(constant_steps=True, light_plans=12),
+    "bellief.agents.ube": Costs(constant_steps=True),
+    "bellief.agents.rlsvi": Costs(constant_steps=True),
     "bellief.agents.bql": Costs(light_plans=2**31),
     "bellief.agents.q_learning": Costs(light_plans=2**31),
     "bellief.agents.oracle": Costs(light_plans=2**31),

@@ -18,8 +18,8 @@ the MDPs; `refit` fits psi_i to the samples once they are backed up.
 >>> chain = jax.vmap(bellman.under_policy, in_axes=(0, None))(mdps, policy)
 >>> samples = jax.vmap(utilities.expected, in_axes=(0, 0, None, None))(*chain, 0.9, values)
 >>> progress = method1.refit(key, settings, progress, mdps, policy, samples, weight)
->>> progress.belief.mean.shape
-(5,)
+>>> type(progress).__name__, progress.belief.mean.shape
+('Progress', (5,))
 """
 
 import dataclasses

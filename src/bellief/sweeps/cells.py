@@ -13,10 +13,12 @@ import math
 from collections import Counter
 from typing import Any, NamedTuple
 
+from bellief.agents.agenda import SELF_SCHEDULED
 from bellief.agents.files import encode_config
 from bellief.agents.schedule import steps_of
 from bellief.envs import make_any
 from bellief.errors import UserError
+from bellief.experiments.results import reading_steps
 from bellief.experiments.settings import build_config
 from bellief.experiments.task import open_task
 from bellief.fast.placement import CPU_WIDTH
@@ -87,7 +89,9 @@ def agent_module(identity: dict[str, Any]) -> Any:
 
 
 def plan_steps(identity: dict[str, Any]) -> list[int]:
-    """The steps at which the agent of a cell plans."""
+    """The steps at which the agent of a cell plans, or reports its last plan where it schedules them itself."""
+    if identity["agent"]["settings"].get("schedule") in SELF_SCHEDULED:
+        return sorted({*reading_steps(identity["steps"]), *identity["readings"]})
     return steps_of(agent_module(identity), identity["steps"])
 
 

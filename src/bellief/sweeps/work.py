@@ -92,7 +92,7 @@ class Chunk:
     @cached_property
     def places(self) -> placement.Places:
         """Where the chunk is computed."""
-        return self.world.places("auto", len(self.numbers), self.module)
+        return self.world.places("auto", len(self.numbers), self.module, self.config)
 
     def shapes(self) -> Any:
         """Shapes and dtypes that the runs of a checkpoint must have."""

@@ -1,0 +1,150 @@
+"""Gymnasium environments with agents that decide when to plan (`agents.agenda`).
+
+Lanes plan at different steps, so each has a state of its own and is called on its own: one compiled call learns from a
+step, says whether a plan is due, and gives the next action if not. Events, seeds and replays are those of
+`gymnasium_loop`.
+"""
+
+import functools
+from collections.abc import Generator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bellief.experiments import compiled_steps
+from bellief.experiments import self_scheduled_loop as loop
+from bellief.experiments.compiled_steps import RunKeys
+from bellief.experiments.event_loop import Plan, Snapshot
+from bellief.experiments.gymnasium_loop import ReplayError, Simulator, Tally
+from bellief.experiments.self_scheduled_loop import SelfScheduled
+from bellief.fast import placement
+from bellief.types import Spaces, Transition, default_precision
+
+begin = jax.jit(compiled_steps.traced(loop.init_agent), static_argnames="program")
+
+
+@functools.partial(jax.jit, static_argnames="program", donate_argnames="own")
+@compiled_steps.traced
+def plan(key: RunKeys, step, own: SelfScheduled, observation, program) -> Any:
+    """Plan before the step of that number, counted from 1, and choose its action."""
+    own = loop.plan_agent(key, step, own, observation, program)
+    return own, loop.act(key, step, own, observation, program)
+
+
+@functools.partial(jax.jit, static_argnames="program", donate_argnames="own")
+@compiled_steps.traced
+def learn(key: RunKeys, step, own: SelfScheduled, transition: Transition, observation, program) -> Any:
+    """Learn from a transition; whether to plan before the next step, of number `step`, and its action if not."""
+    own = loop.learn(own, transition, program)
+    return own, loop.is_due(own, observation, program), loop.act(key, step, own, observation, program)
+
+
+class _Lane:
+    """One run's agent, whether it is to plan before its next action, and that action if not."""
+
+    def __init__(self, key: RunKeys, own: SelfScheduled, program: compiled_steps.Program):
+        self.key, self.own, self.program = key, own, program
+        self.due, self.action = True, 0
+
+    def choose(self, step: int, observation: int) -> int:
+        """The action of the step of that number."""
+        if self.due:
+            self.own, action = plan(self.key, np.int32(step), self.own, np.int32(observation), program=self.program)
+            self.action = int(action)
+        return self.action
+
+    def learn(self, step: int, transition: Transition, observation: int) -> None:
+        """Account for the step before that number."""
+        result = learn(self.key, np.int32(step), self.own, transition, np.int32(observation), program=self.program)
+        self.own, due, action = result
+        self.due, self.action = bool(due), int(action)
+
+
+def run_batch(
+    keys: RunKeys,
+    simulators: list[Simulator],
+    seeds: list[int],
+    agent: Any,
+    config: Any,
+    spaces: Spaces,
+    reading_steps: list[int],
+    half_life: float,
+    resume: Snapshot | None = None,
+) -> Generator[Any]:
+    """Run a batch to the last reading step; the events of `gymnasium_loop.run_batch`, with a `Plan` at every reading
+    that has the report of each lane's last plan.
+    """
+    width, last = len(simulators), max(reading_steps)
+    lanes = _make_lanes(keys, width, agent, config, spaces, resume)
+    observations = np.array([one.reset(seed) for one, seed in zip(simulators, seeds, strict=True)], dtype=np.int32)
+    tally, replayed = Tally(width, half_life), 0 if resume is None else resume.event
+    history = np.zeros((last, width), np.min_scalar_type(spaces.actions - 1))
+    if resume is not None:
+        history[:replayed] = resume.host["actions"]
+    for step in range(1, last + 1):
+        new = step > replayed
+        if new:
+            history[step - 1] = [lane.choose(step, observations[own]) for own, lane in enumerate(lanes)]
+        actions = history[step - 1].astype(np.int32)
+        results = [one.step(int(action)) for one, action in zip(simulators, actions, strict=True)]
+        following = np.array([result[0] for result in results], dtype=np.int32)
+        rewards, ended, cut = (np.array([result[part] for result in results]) for part in (1, 2, 3))
+        before, observations = observations, following.copy()
+        for episode in tally.add(step, rewards, ended, ended | cut):
+            if new:
+                yield episode
+            observations[episode.lane] = simulators[episode.lane].reset(None)
+        if resume is not None and step == replayed:
+            _check_replay(lanes, observations, resume)
+        if not new:
+            continue
+        seen: Any = (before, actions, rewards.astype(default_precision()), following, ended)
+        for own, lane in enumerate(lanes):
+            lane.learn(step + 1, Transition(*(column[own] for column in seen)), observations[own])
+        if step in reading_steps:
+            yield from tally.read(step, survival=False)
+            yield Plan(step, jax.device_get(_stack([lane.own.info for lane in lanes])))
+            yield _snapshot(step, lanes, history, observations)
+    yield tally.runs(_stack([lane.own.state for lane in lanes]), observations, survival=False)
+
+
+def _make_lanes(keys: RunKeys, width: int, agent, config, spaces: Spaces, resume: Snapshot | None) -> list[_Lane]:
+    mesh = placement.find_places("cpu", 1).step
+    keys = placement.put(keys, mesh)
+    program = compiled_steps.program(agent, config, spaces, mesh)
+    own_keys = [jax.tree.map(lambda leaf, one=lane: leaf[one], keys) for lane in range(width)]
+    if resume is None:
+        return [_Lane(key, begin(key, program=program), program) for key in own_keys]
+    runs = placement.put(resume.runs, mesh)
+    states = [jax.tree.map(lambda leaf, one=lane: leaf[one], runs) for lane in range(width)]
+    return [_Lane(key, own, program) for key, own in zip(own_keys, states, strict=True)]
+
+
+def _snapshot(step: int, lanes: list[_Lane], history: np.ndarray, observations: np.ndarray) -> Snapshot:
+    host = {
+        "actions": history[:step],
+        "observations": observations.copy(),
+        "due": np.array([lane.due for lane in lanes]),
+        "next_actions": np.array([lane.action for lane in lanes], dtype=np.int32),
+    }
+    return Snapshot(step, _stack([lane.own for lane in lanes]), host)
+
+
+def _check_replay(lanes: list[_Lane], observations: np.ndarray, resume: Snapshot) -> None:
+    if not np.array_equal(observations, resume.host["observations"]):
+        raise ReplayError(f"after {resume.event} steps the environment is not where it was")
+    for lane, due, action in zip(lanes, resume.host["due"], resume.host["next_actions"], strict=True):
+        lane.due, lane.action = bool(due), int(action)
+
+
+def _stack(trees: list[Any]) -> Any:
+    """The lanes along a first axis."""
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+
+
+def run_shapes(keys: RunKeys, agent: Any, config: Any, spaces: Spaces) -> Any:
+    """Shapes and dtypes of a batch's agents, to check saved ones against; nothing is computed."""
+    program = compiled_steps.program(agent, config, spaces, placement.find_places("cpu", 1).step)
+    return jax.eval_shape(jax.vmap(lambda key: begin(key, program=program)), keys)
