@@ -50,15 +50,15 @@ def test_numbers_stay_numbers_and_names_of_columns_are_texts():
 
 def test_a_policy_with_hostile_labels_comes_back(tmp_path):
     from bellief.evaluation.policy_forms import read_policy
+    from bellief.logs import Transitions
 
     states, actions = ("=x", "'=x", "-1"), ("@go", "+1")
     policy = np.array([[0.25, 0.75], [1.0, 0.0], [0.5, 0.5]])
     save_policy(tmp_path / "policy.csv", policy, states, actions)
     first = [line[:1] for line in (tmp_path / "policy.csv").read_text().splitlines()[1:]]
     assert set(first) <= {"'", "-"}
-    from types import SimpleNamespace
-
-    data = SimpleNamespace(states=3, actions=2, state_labels=states, action_labels=actions)
+    rewards = np.zeros(3)
+    data = Transitions.from_arrays(states, actions[:1] * 3, rewards, states, states=states, actions=actions)
     np.testing.assert_array_equal(read_policy(str(tmp_path / "policy.csv"), data), policy)
 
 
