@@ -188,7 +188,7 @@ def work(arguments: argparse.Namespace, path: Path) -> None:
         for future in as_completed(futures):
             rows = future.result()
             with path.open("a", newline="") as file:
-                csv.DictWriter(file, COLUMNS).writerows(rows)
+                csv.DictWriter(file, COLUMNS, lineterminator="\n").writerows(rows)
             print(*futures[future][:2], f"{len(rows)} runs, {sum(row['seconds'] for row in rows):.0f} s", flush=True)
 
 
