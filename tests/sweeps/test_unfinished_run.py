@@ -68,9 +68,9 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(tmp_path, whole, fraction)
 
 def test_chunks_that_are_done_are_not_computed_again(tmp_path, whole, monkeypatch):
     """Two chunks of ten runs; the first is finished when the run is interrupted."""
-    from bellief.experiments import chunks
+    from bellief.experiments import batches
 
-    monkeypatch.setattr(chunks, "workers", lambda count, places: 1)
+    monkeypatch.setattr(batches, "workers", lambda count, places: 1)
 
     def interrupt(done):
         if done > 0.6:
