@@ -188,7 +188,7 @@ def work(arguments: argparse.Namespace, path: Path) -> None:
         for future in as_completed(futures):
             rows = future.result()
             with path.open("a", newline="") as file:
-                csv.DictWriter(file, COLUMNS).writerows(rows)
+                csv.DictWriter(file, COLUMNS, lineterminator="\n").writerows(rows)
             print(*futures[future][:2], f"{len(rows)} runs, {sum(row['seconds'] for row in rows):.0f} s", flush=True)
 
 
@@ -285,10 +285,14 @@ def _growth(frame: pd.DataFrame) -> list[str]:
 INTRODUCTION = """# Exploration
 
 Made by `python benchmarks/exploration.py`; every run is a row of `exploration.csv`. Numbers in brackets are standard
-errors over runs; "less `bbi-learned`" is the difference to that agent in the same runs, which meet the same noise. One
-setting of every agent for all tasks, its default, except that `ube` counts every transition L times on DeepSea of size
-L, as its authors do. Its prior is theirs: Dirichlet(1 / sqrt(S)) rows, mean rewards N(0, 1) that one visit tells. On
-DeepSea action 1 moves right in every cell, as theirs does; nothing in `bbi-learned` depends on that.
+errors over runs, rough ones where there are three runs; "less `bbi-learned`" is the difference to that agent in the
+same runs, which meet the same noise. Seconds include compilation and were measured on a busy machine. Tasks and agents
+of the script that have no row here were not run.
+
+Every agent has its default settings on all tasks (`bbi-learned`: `tolerance=1e-4 most_sweeps=1000 draws=true`;
+`psrl-learned`: `tolerance=1e-3 most_sweeps=500`), except that `ube` counts every transition L times on DeepSea of size
+L, as its authors do. Its prior is theirs: Dirichlet(1 / sqrt(S)) rows and mean rewards N(0, 1), all but known after one
+visit. On DeepSea action 1 moves right in every cell, as theirs does; nothing in `bbi-learned` depends on that.
 
 Two definitions of regret on DeepSea: 0.99 less the return, summed over 1,000 episodes; and the number of episodes that
 return less than half of that. "Solved" is the first episode after which more than a tenth of all so far have reached

@@ -169,7 +169,7 @@ def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> t
         better = rules.argmax(tie_key, scores)
         return better, jnp.any(better != actions), number + 1, values, variances
 
-    actions = jax.random.randint(first_key, (spaces.states,), 0, spaces.actions)
+    actions = jax.random.randint(first_key, (spaces.states,), 0, spaces.actions, jnp.int32)
     nothing = jnp.zeros(spaces.states, ensemble.mean_reward.dtype)
     first = (actions, jnp.array(True), jnp.array(0, jnp.int32), nothing, nothing)
     actions, _, number, values, variances = jax.lax.while_loop(unfinished, improve, first)

@@ -66,7 +66,8 @@ def update(rows: Rows, state, action, outcome, outcomes: int) -> Rows:
     place = (jnp.asarray(state), jnp.asarray(action))
     seen, counts = rows.outcome[place], rows.count[place]
     same = (seen == outcome) & (counts > 0)
-    times, before = jnp.sum(jnp.where(same, counts, 0)), jnp.sum(counts)
+    times = jnp.sum(jnp.where(same, counts, 0), dtype=counts.dtype)
+    before = jnp.sum(counts, dtype=counts.dtype)
     # Neither number is ever negative. But where to write depends on all that is read, so XLA writes into the tables as
     # they are; else it copies them first, in case they are read later.
     slot = jnp.argmax(jnp.where(same, 2, counts == 0)) + (times < 0) + (before < 0)

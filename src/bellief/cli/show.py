@@ -134,7 +134,9 @@ def print_run(document: dict[str, Any]) -> None:
     runs = "1 run" if document["runs"] == 1 else f"{document['runs']} runs"
     print_lines(f"{document['agent']} in {document['env']}, {runs} of {document['steps']} steps")
     print_table(table)
-    print_lines(f"{document['updates']} plans in each run; {document['seconds']:.1f} seconds")
+    schedule = document["settings"].get("schedule", "triangular")
+    own = "" if schedule == "triangular" else f" reported, made on the schedule '{schedule}'"
+    print_lines(f"{document['updates']} plans in each run{own}; {document['seconds']:.1f} seconds")
 
 
 def print_comparison(document: dict[str, Any]) -> None:

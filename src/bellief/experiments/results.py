@@ -30,7 +30,8 @@ class RunResult:
     `total[r, g]` is what run r had earned after `step[g]` steps; `smoothed` is its reward per step, smoothed with the
     half-life before anything is averaged over runs. `gain` is the exact long-run average reward of each last policy,
     NaN where the model is not known. `episodes` has a row for every episode that was over, where a real environment
-    was stepped.
+    was stepped. `updates` is the number of plans of each run; of agents that schedule their plans themselves, the
+    number of those that were reported: the last one before each reading.
 
     The last four are for continuous states, for which there is no table of the policy: `over[r, g]` episodes of run r
     were over after `step[g]` steps, `falls` of them because the environment ended them, `length` is their total length,
