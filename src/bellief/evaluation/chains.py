@@ -29,7 +29,7 @@ DENSE_STATES = 150
 INVERSE_STATES = 3_000
 
 # Relative residual of the iterative solution.
-TOLERANCE = 1e-8
+TOLERANCE = 1e-7
 KRYLOV_STEPS = 60
 
 # Chance of an end, per step, of a chain that has none.
@@ -47,12 +47,31 @@ class Cells(NamedTuple):
     @classmethod
     def of(cls, state: np.ndarray, following: np.ndarray, chance: np.ndarray) -> "Cells":
         """Transitions in any order; those between the same states are added up."""
+        return Pattern.of(state, following).cells(chance)
+
+
+class Pattern(NamedTuple):
+    """Where transitions given in any order go among `Cells`: sorted, and those between the same states as one."""
+
+    order: Int[np.ndarray, "T"]
+    first: Int[np.ndarray, "C"]
+    state: Int[np.ndarray, "C"]
+    following: Int[np.ndarray, "C"]
+
+    @classmethod
+    def of(cls, state: np.ndarray, following: np.ndarray) -> "Pattern":
+        """The pattern of some transitions."""
         order = np.lexsort((following, state))
-        state, following, chance = state[order], following[order], chance[:, order]
-        new = np.flatnonzero((np.diff(state, prepend=-1) != 0) | (np.diff(following, prepend=-1) != 0))
-        if len(new) < len(state):
-            chance = np.add.reduceat(chance, new, axis=-1)
-        return cls(state[new], following[new], chance)
+        state, following = state[order], following[order]
+        first = np.flatnonzero((np.diff(state, prepend=-1) != 0) | (np.diff(following, prepend=-1) != 0))
+        return cls(order, first, state[first], following[first])
+
+    def cells(self, chance: Float[np.ndarray, "n T"]) -> Cells:
+        """The cells, given the chance of each transition."""
+        chance = chance[:, self.order]
+        if len(self.first) < len(self.order):
+            chance = np.add.reduceat(chance, self.first, axis=-1)
+        return Cells(self.state, self.following, chance)
 
 
 class Entries(NamedTuple):

@@ -21,11 +21,13 @@ def merged_ends(log: Tally) -> Tally:
     >>> len(log.cell_count), merged_ends(log).cell_count.tolist()
     (2, [2])
     """
-    key = (log.cell_state * log.actions + log.cell_action) * (log.states + 1) + log.cell_outcome
-    if len(np.unique(key)) == len(key):
+    pair = log.cell_state * log.actions + log.cell_action
+    # Cells are sorted by their pair.
+    if (np.diff(pair[log.cell_terminated]) > 0).all():
         return log
     merged = _MERGED.get(log)
     if merged is None:
+        key = pair * (log.states + 1) + log.cell_outcome
         fields = log.cell_count, log.cell_mean, log.cell_squares, log.cell_low, log.cell_high
         cells = moments.merge(moments.Moments(key, *fields))
         pair, outcome = np.divmod(cells.key, log.states + 1)

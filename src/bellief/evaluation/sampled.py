@@ -43,18 +43,19 @@ class Worlds(NamedTuple):
     """A batch of MDPs, or the needed rows of them."""
 
     part: Part
+    pattern: chains.Pattern
     drawn: rows.Drawn
     reward: Float[np.ndarray, "n R"]
 
     def chain(self, weight: Float[np.ndarray, "R"], states: int) -> chains.Batch:
         """The chains of a policy that takes each row with some probability in its state."""
         held, drawn, state = self.part.held, self.drawn, self.part.state
-        going_on = np.flatnonzero(held.outcome < states)
+        going_on = held.outcome < states
         cell_row = held.row_of_cell()[going_on]
         inside = np.flatnonzero((drawn.atom_outcome < states) & (weight[drawn.atom_row] > 0))
         atom_row = drawn.atom_row[inside]
         return chains.Batch(
-            chains.Cells.of(state[cell_row], held.outcome[going_on], drawn.cell_share[:, going_on] * weight[cell_row]),
+            self.pattern.cells(drawn.cell_share[:, going_on] * weight[cell_row]),
             chains.Entries(
                 drawn.atom_draw[inside],
                 state[atom_row],
@@ -153,14 +154,19 @@ class SampledMDPs:
     def batches(self, used: np.ndarray) -> Iterator[tuple[slice, Worlds]]:
         """Batches of MDPs one after the other, with the rows that are used."""
         part = self.problem.part(used)
+        pattern = self._pattern(part)
         for draws in self._slices(part):
-            yield draws, self._draw(part, draws)
+            yield draws, self._draw(part, pattern, draws)
 
-    def _draw(self, part: Part, draws: slice) -> Worlds:
+    def _pattern(self, part: Part) -> chains.Pattern:
+        going_on = part.held.outcome < self.states
+        return chains.Pattern.of(part.state[part.held.row_of_cell()[going_on]], part.held.outcome[going_on])
+
+    def _draw(self, part: Part, pattern: chains.Pattern, draws: slice) -> Worlds:
         index = np.arange(draws.start, draws.stop)
         drawn = rows.sample(part.held, self.seed, index)
         reward, _ = rewards.sample(part.rewards, part.held, drawn, self.seed, index)
-        return Worlds(part, drawn, reward)
+        return Worlds(part, pattern, drawn, reward)
 
     def _slices(self, part: Part) -> list[slice]:
         """The draws in batches; how large they are changes no number."""
@@ -173,10 +179,10 @@ class SampledMDPs:
 
     def _each(self, part: Part, fill: Callable[[slice, Worlds], None]) -> None:
         """Draw and use all batches, on as many threads as there are cores."""
-        slices = self._slices(part)
+        slices, pattern = self._slices(part), self._pattern(part)
 
         def one(draws: slice) -> None:
-            fill(draws, self._draw(part, draws))
+            fill(draws, self._draw(part, pattern, draws))
 
         if len(slices) == 1 or _workers() == 1:
             for draws in slices:
