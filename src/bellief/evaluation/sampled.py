@@ -13,6 +13,7 @@ batch at a time, and only the rows that a question needs; only values and visits
 (10, 1, 2)
 """
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from bellief.evaluation import chains, rewards, rows
+from bellief.evaluation.blas import one_thread
 from bellief.evaluation.problem import Part, Problem
 
 # Random numbers that a batch of MDPs takes; more would not fit into a core's cache.
@@ -188,7 +190,9 @@ class SampledMDPs:
             for draws in slices:
                 one(draws)
             return
-        with ThreadPoolExecutor(_workers()) as pool:
+        # Small tables never wake BLAS's threads, and looking for them takes time.
+        limited = contextlib.nullcontext() if chains.is_dense(self.states) else one_thread()
+        with limited, ThreadPoolExecutor(_workers()) as pool:
             for _ in pool.map(one, slices):
                 pass
 
