@@ -41,7 +41,9 @@ def page(browser, address):
     browser.ask("localStorage.clear()")
     yield browser
     assert browser.complaints == []
-    assert [url for url in browser.requests if not url.startswith(("data:image/png", "data:image/svg+xml"))] == [address]
+    assert [url for url in browser.requests if not url.startswith(("data:image/png", "data:image/svg+xml"))] == [
+        address
+    ]
 
 
 def test_it_opens_without_a_word_and_asks_for_nothing(page):

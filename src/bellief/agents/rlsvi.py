@@ -1,7 +1,7 @@
 """Randomised least-squares value iteration (Osband et al. 2016) for tables: value iteration with noise added.
 
 With a feature for every pair, Bayesian linear regression of r + discount * max Q(s') on the pair's feature, with noise
-of variance `noise`^2 and prior N(0, `prior_sd`^2), has for a pair with n observations the posterior
+of variance noise^2 and prior N(0, prior_sd^2), has for a pair with n observations the posterior
 
     mean n / (n + l) * average target,   variance noise^2 / (n + l),   l = noise^2 / prior_sd^2,
 
