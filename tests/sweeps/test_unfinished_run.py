@@ -202,7 +202,10 @@ def wait_for_compilation(process, seconds=60):
         for path in (f"/proc/{process.pid}/task/{task}/comm" for task in os.listdir(f"/proc/{process.pid}/task")):
             with open(path) as file:
                 names.append(file.read())
-        if len(names) > 8:
+        with open(f"/proc/{process.pid}/stat") as file:
+            used = int(file.read().rsplit(")", 1)[1].split()[11]) / os.sysconf("SC_CLK_TCK")
+        # An interrupt while JAX looks for its devices would leave JAX's own timer of a minute behind.
+        if len(names) > 8 and used > 3:
             return
         time.sleep(0.05)
 
