@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-kills test-all coverage mutation fuzz lint docs docs-test dist audit newcomer lock bench soak clean
+.PHONY: help demo test test-changed test-kills test-all coverage mutation fuzz lint docs docs-test dist audit newcomer lock bench soak clean
 
 # The first of these that really starts and is a supported version; choose another with `make PYTHON=/path/to/python`.
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
@@ -26,20 +26,29 @@ help:  ## show this list
 demo: $(READY)  ## run the demonstration (DEMO_FLAGS=--quick for a short one)
 	@$(BIN)/bellief demo $(DEMO_FLAGS)
 
-# The fast tests spend most of their time compiling; without most of XLA's optimisations they take half as long, and
-# without source lines in what is compiled a tenth less again. `test-all` compiles as users do.
+# The fast tests spend most of their time compiling: most of XLA's optimisations, the new emitters of fused loops and
+# source lines in what is compiled are left out, which takes two thirds of it away. Each worker has one core, so that
+# BLAS's threads would only wait for one another. A file's tests stay in one worker, where they share what is compiled;
+# compiled programs are kept in .pytest_cache for the next time. `test-all` compiles as users do.
+QUICK := JAX_DISABLE_MOST_OPTIMIZATIONS=1 JAX_TRACEBACK_IN_LOCATIONS_LIMIT=0 OPENBLAS_NUM_THREADS=1 \
+	XLA_FLAGS="--xla_cpu_use_fusion_emitters=false $(XLA_FLAGS)"
 test: $(READY)  ## run the fast tests (PYTEST_FLAGS=..., WORKERS=2)
-	@JAX_DISABLE_MOST_OPTIMIZATIONS=1 JAX_TRACEBACK_IN_LOCATIONS_LIMIT=0 $(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_FLAGS)
+	@$(QUICK) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_FLAGS)
+
+test-changed: $(READY)  ## run the fast tests of what changed since main (SINCE=main)
+	@tools/changed_tests $(or $(SINCE),main) > .pytest-changed && if test -s .pytest-changed; \
+		then $(QUICK) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_FLAGS) $$(cat .pytest-changed); \
+		else echo "Nothing changed that has tests."; fi; code=$$?; rm -f .pytest-changed; exit $$code
 
 test-kills: $(READY)  ## kill sweeps, workers and nodes of Ray, fill disks: the same bytes afterwards (two minutes)
-	@JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(BIN)/python -m pytest -n 0 -m kills $(PYTEST_FLAGS)
+	@$(QUICK) $(BIN)/python -m pytest -n 0 -m kills $(PYTEST_FLAGS)
 
 test-all: $(READY)  ## run all tests, the slow statistical ones too
 	@$(BIN)/python -m pytest -n $(WORKERS) -m "" $(PYTEST_FLAGS)
 
 coverage: $(READY)  ## lines and branches that the fast tests reach (COVERAGE_FLAGS='-m ""' for all tests)
 	@rm -f .coverage .coverage.*
-	@JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(BIN)/python -m coverage run -m pytest -n $(WORKERS) $(COVERAGE_FLAGS)
+	@$(QUICK) $(BIN)/python -m coverage run -m pytest -n $(WORKERS) $(COVERAGE_FLAGS)
 	@$(BIN)/python -m coverage combine -q
 	@$(BIN)/python -m coverage report --fail-under=90
 
@@ -48,7 +57,7 @@ mutation: $(READY)  ## break lines of the maths one at a time and see the tests 
 
 # Atheris is only in the extra `fuzz`, in an environment of its own: it has wheels for few systems.
 FUZZ_SECONDS ?= 600
-FUZZ_TARGETS ?= logs archives policy spec
+FUZZ_TARGETS ?= logs json_lines tally folded query archives policy spec
 .venv-fuzz/.ready: pyproject.toml
 	@rm -rf .venv-fuzz && $(PYTHON) -m venv .venv-fuzz
 	@.venv-fuzz/bin/pip install -qq --disable-pip-version-check -e '.[fuzz]'
@@ -67,7 +76,7 @@ docs: $(READY)  ## build the documentation into docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
 docs-test: $(READY)  ## run every code block of the documentation and every example of the reference
-	@$(BIN)/python -m pytest -n 0 -m "" tests/test_docs.py tests/test_examples.py $(PYTEST_FLAGS)
+	@$(QUICK) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "" tests/test_docs.py tests/test_examples.py $(PYTEST_FLAGS)
 
 dist: $(READY)  ## build the wheel and the source distribution into dist/
 	@rm -rf dist && $(BIN)/python -m hatchling build
@@ -78,11 +87,14 @@ audit: $(READY)  ## look for known weaknesses in the locked dependencies (needs 
 newcomer:  ## follow the README in a bare environment, timed
 	@tools/newcomer
 
-soak: $(READY)  ## ten million steps: memory flat, counts exact, nothing undefined
+soak: $(READY)  ## ten million steps, then an hour of random commands (SOAK_MINUTES=60)
 	@$(BIN)/python benchmarks/soak.py
+	@$(BIN)/python benchmarks/soak_commands.py --minutes $(or $(SOAK_MINUTES),60)
 
-bench: $(READY)  ## run the benchmarks (BENCH_FLAGS=...)
+bench: $(READY)  ## run the benchmarks (BENCH_FLAGS=...), then those of logs in new processes
 	@$(BIN)/python benchmarks/run.py $(BENCH_FLAGS)
+	@$(BIN)/python benchmarks/log_commands.py
+	@$(BIN)/python benchmarks/fold.py --rows 20000000 100000000 --rounds 3
 
 clean:  ## remove the environment, the caches and what was built (runs/ is kept)
 	rm -rf $(VENV) .venv-lock .venv-bench .venv-fuzz build dist docs/_build docs/generated .pytest_cache .mypy_cache .ruff_cache \
@@ -102,7 +114,7 @@ $(READY): pyproject.toml requirements/lock.txt
 # Resolved on the oldest supported Python, from the public index alone: local mirrors and wheel folders would leave
 # their own hashes in the file.
 LOCK_PYTHON ?= python3.11
-LOCK_EXTRAS := nn ray tensorboard data test docs dev
+LOCK_EXTRAS := nn ray tensorboard app data test docs dev
 lock:  ## resolve requirements/lock.txt again (LOCK_FLAGS=--upgrade for newer versions)
 	@test -x .venv-lock/bin/pip-compile || { rm -rf .venv-lock; $(LOCK_PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install -qq "pip-tools==7.6.2"; }
 	@.venv-lock/bin/python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \

@@ -1,6 +1,6 @@
 """The comparison of agents over the paper's discrete tasks: final and early reward, and paired differences to PSRL.
 
-    python benchmarks/agents.py --steps 1000000 --env nchain doubleloop --agents psrl bbi:rule=optimistic --out DIR
+    python benchmarks/agents.py --env nchain doubleloop --agents psrl-paper bbi-paper:rule=optimistic --out DIR
 
 Writes one JSON line per environment and agent to DIR/agents.jsonl (appending: finished pairs are not run again), with
 the reward of every run in the spans that the tables in docs/results need.

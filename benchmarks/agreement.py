@@ -23,12 +23,12 @@ import numpy as np
 import bellief
 
 AGENTS = {
-    "bbi": ("nchain", "bbi", {}),
-    "bbi, optimistic": ("nchain", "bbi", {"rule": "optimistic"}),
-    "bbi, thompson": ("nchain", "bbi", {"rule": "thompson"}),
-    "bbi, lavalake": ("lavalake", "bbi", {}),
-    "bbi, maze": ("maze", "bbi", {}),
-    "psrl": ("nchain", "psrl", {}),
+    "bbi": ("nchain", "bbi-paper", {}),
+    "bbi, optimistic": ("nchain", "bbi-paper", {"rule": "optimistic"}),
+    "bbi, thompson": ("nchain", "bbi-paper", {"rule": "thompson"}),
+    "bbi, lavalake": ("lavalake", "bbi-paper", {}),
+    "bbi, maze": ("maze", "bbi-paper", {}),
+    "psrl": ("nchain", "psrl-paper", {}),
     "mmbi": ("nchain", "mmbi", {}),
     "bql": ("nchain", "bql", {}),
     "q-learning": ("nchain", "q-learning", {}),

@@ -17,10 +17,10 @@ from bellief.plots import style
 # In the first state the first action pays a little; the second state pays more, whatever is done there.
 REWARD = ((0.4, 0.0), (1.0, 1.0))
 AGENTS = {
-    "BBI": ("bbi", {"horizon": 30}),
-    "BBI (ours)": ("bbi", {"rule": "optimistic", "horizon": 30}),
+    "BBI": ("bbi-paper", {"horizon": 30}),
+    "BBI (ours)": ("bbi-paper", {"rule": "optimistic", "horizon": 30}),
     "MMBI": ("mmbi", {"horizon": 30}),
-    "PSRL": ("psrl", {}),
+    "PSRL": ("psrl-paper", {}),
     "BSS": ("bss", {}),
     "BQL": ("bql", {}),
     "Q-learning": ("q-learning", {}),

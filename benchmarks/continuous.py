@@ -1,6 +1,6 @@
 """The continuous tasks: steps survived by BBI (ours and the paper's), PSRL, GPTD and VDQN.
 
-    python benchmarks/continuous.py --env pendulum --agents bbi bbi:mode=paper gptd vdqn psrl --runs 10 --out DIR
+    python benchmarks/continuous.py --env pendulum --agents bbi bbi-paper gptd vdqn psrl --runs 10 --out DIR
     python benchmarks/continuous.py --env pendulum --agents bbi --first 0 --runs 2 --out DIR    # a part of it
     python benchmarks/continuous_report.py DIR
 
@@ -20,7 +20,7 @@ import bellief
 from bellief.experiments.compare import parse_agent
 
 HALF_LIFE = {"pendulum": 2500.0, "linear-model": 1000.0}
-AGENT_ORDER = ("bbi", "bbi:mode=paper", "psrl", "gptd", "vdqn")
+AGENT_ORDER = ("bbi", "bbi-paper", "psrl", "gptd", "vdqn")
 
 
 def marks(steps: int) -> tuple[int, ...]:

@@ -13,8 +13,8 @@ from continuous import AGENT_ORDER, read, survived
 from bellief.plots import statistics, style
 from bellief.plots.curves import plot_curve
 
-NAMES = {"bbi": "BBI, ours", "bbi:mode=paper": "BBI as printed", "psrl": "PSRL", "gptd": "GPTD", "vdqn": "VDQN"}
-COLOURS = {"bbi": "bbi-own", "bbi:mode=paper": "bbi"}
+NAMES = {"bbi": "BBI, ours", "bbi-paper": "BBI as printed", "psrl": "PSRL", "gptd": "GPTD", "vdqn": "VDQN"}
+COLOURS = {"bbi": "bbi-own", "bbi-paper": "bbi"}
 SPANS = {
     "pendulum": ((0, 1_000), (1_000, 10_000), (10_000, 50_000), (90_000, 100_000)),
     "linear-model": ((0, 500), (500, 2_000), (2_000, 10_000), (10_000, 12_000)),

@@ -20,16 +20,16 @@ from bootstrap import bootstrap_values
 
 from bellief.beliefs import outcomes, tabular
 from bellief.evaluation.dense_belief import belief_from, sample_mdp
-from bellief.evaluation.logged_prior import logged_prior
+from bellief.evaluation.logged_prior import even_prior
 from bellief.induction import monte_carlo
 from bellief.logs import LogStatistics
 from logs import DISCOUNT, SIZES, Tally, Task, load, read, step_gymnasium, tally
 
 LEVEL = 0.9
 PRIORS = {
-    "logged": logged_prior,
-    "logged, rows weigh 0.3": functools.partial(logged_prior, row_weight=0.3),
-    "logged, rows weigh 1": functools.partial(logged_prior, row_weight=1.0),
+    "logged": even_prior,
+    "logged, rows weigh 0.3": functools.partial(even_prior, row_weight=0.3),
+    "logged, rows weigh 1": functools.partial(even_prior, row_weight=1.0),
     "sparse": lambda data: tabular.SPARSE_PRIOR,
     "paper": lambda data: tabular.PAPER_PRIOR,
 }

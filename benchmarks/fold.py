@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 AGGREGATE = (
-    "select state, action, next_state, terminated, count(*), avg(reward), sum(reward * reward), min(reward), "
+    "select state, action, next_state, terminated, count(*), avg(reward), var_pop(reward) * count(*), min(reward), "
     "max(reward) from read_parquet({files}) group by all"
 )
 

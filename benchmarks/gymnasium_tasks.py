@@ -38,8 +38,8 @@ TASKS = {
     "Taxi-v4": Setup(100_000, 5, 20, TAXI),
 }
 AGENTS = {
-    "psrl": ("psrl", {}),
-    "bbi, optimistic": ("bbi", {"rule": "optimistic"}),
+    "psrl": ("psrl-paper", {}),
+    "bbi, optimistic": ("bbi-paper", {"rule": "optimistic"}),
     "q-learning": ("q-learning", {}),
 }
 ON_TAXI = (

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bellief.agents import bbi
+from bellief.agents import bbi_sampled
 from bellief.beliefs import tabular
 from bellief.envs import make
 from bellief.mdp import bellman
@@ -45,13 +45,13 @@ def makers(environment, mdps, judges):
 
     def plan_with(config):
         def plan(key, belief):
-            state = bbi.init(key, config, spaces)._replace(belief=belief)
-            return bbi.policy(config, bbi.plan(key, config, spaces, state)[0])
+            state = bbi_sampled.init(key, config, spaces)._replace(belief=belief)
+            return bbi_sampled.policy(config, bbi_sampled.plan(key, config, spaces, state)[0])
 
         return jax.jit(plan)
 
     configs = {
-        name: bbi.Config(values="joint", rule=name, mdps=mdps, horizon=100, discount=DISCOUNT, **more)
+        name: bbi_sampled.Config(values="joint", rule=name, mdps=mdps, horizon=100, discount=DISCOUNT, **more)
         for name, more in RULES.items()
     }
 

@@ -2,7 +2,7 @@
 
     python benchmarks/rules.py --env nchain --steps 1000000 --runs 50 "rule=mean" "rule=optimistic optimism=1"
 
-Each quoted argument is one set of settings; a word without `=` names another agent (default bbi).
+Each quoted argument is one set of settings; a word without `=` names another agent (default bbi-paper).
 """
 
 import argparse
@@ -18,7 +18,7 @@ def parse(text: str) -> tuple[str, dict[str, str]]:
     """An agent's name and its settings."""
     words = text.split()
     names = [word for word in words if "=" not in word]
-    return (names[0] if names else "bbi"), dict(word.split("=", 1) for word in words if "=" in word)
+    return (names[0] if names else "bbi-paper"), dict(word.split("=", 1) for word in words if "=" in word)
 
 
 def main() -> None:

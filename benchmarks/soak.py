@@ -15,7 +15,7 @@ import time
 import jax
 import numpy as np
 
-from bellief.agents import psrl
+from bellief.agents import psrl_paper
 from bellief.envs import make
 from bellief.experiments import compiled_environments, compiled_loop, compiled_steps, event_loop
 
@@ -39,8 +39,8 @@ def main() -> int:
     events = compiled_loop.run_batch(
         keys,
         compiled_environments.make_tables(environment.outcomes),
-        psrl,
-        psrl.Config(),
+        psrl_paper,
+        psrl_paper.Config(),
         environment.spaces(),
         plans,
         readings,

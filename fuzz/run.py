@@ -26,6 +26,8 @@ def main() -> None:
     # Only our own code is followed; JAX and pandas are far too large for it.
     with atheris.instrument_imports(include=["bellief", "targets"]):
         import targets
+    import seeds
+
     if options.target not in targets.TARGETS:
         parser.error(f"there is no target '{options.target}'; choose one of {', '.join(targets.TARGETS)}")
     target = targets.TARGETS[options.target]
@@ -37,7 +39,7 @@ def main() -> None:
     corpus.mkdir(parents=True, exist_ok=True)
     beginning = targets._folder() / "seeds" / options.target
     beginning.mkdir(parents=True)
-    for name, content in targets.seeds(options.target).items():
+    for name, content in seeds.seeds(options.target).items():
         (beginning / name).write_bytes(content)
     work = [options.work] if options.work else []
     arguments = [sys.argv[0], *work, str(corpus), str(beginning), f"-max_total_time={options.seconds}", "-max_len=4096"]

@@ -5,6 +5,7 @@ agents) are also built from fuzzed members: mutating the bytes of a zip file alo
 """
 
 import functools
+import gzip
 import io
 import json
 import math
@@ -21,7 +22,7 @@ from bellief.agents.files import load_agent, save_agent
 from bellief.errors import UserError
 from bellief.evaluation.policy_forms import read_policy
 from bellief.evaluation.posterior import ValuePosterior
-from bellief.logs.read import as_tally
+from bellief.logs.read import as_tally, as_transitions
 from bellief.logs.tally import LogStatistics
 from bellief.logs.transitions import Transitions
 from bellief.sweeps.cells import expand
@@ -154,6 +155,67 @@ def tally(content: bytes) -> None:
     assert np.isfinite(found.cell_mean).all()
 
 
+def _same_either_way(path: Path, **options) -> None:
+    """DuckDB's counts and those of the rows, read one by one, agree, or the same sentence refuses both."""
+    found, sentences = [], []
+    for read in (as_tally, lambda *given, **more: as_transitions(*given, **more).tally()):
+        try:
+            found.append(read(path, **options))
+        except UserError as error:
+            sentences.append(str(error))
+    assert len(found) in (0, 2), sentences
+    if found:
+        one, other = found
+        assert (one.states, one.actions, len(one), one.ends, one.episodes) == (
+            other.states, other.actions, len(other), other.ends, other.episodes,
+        )  # fmt: skip
+        assert np.array_equal(one.cell_count, other.cell_count)
+        assert np.allclose(one.cell_mean, other.cell_mean, rtol=1e-9, atol=0, equal_nan=True)
+        return
+    assert sentences[0] == sentences[1], sentences
+    raise UserError(sentences[0])
+
+
+CHOSEN_COLUMNS = (
+    None,
+    {"state": "a", "next_state": "b"},
+    {"state": "state", "reward": "state"},
+    {"terminated": "done"},
+    {"nothing": "state"},
+)
+
+
+@_declared
+def folded(content: bytes) -> None:
+    """A log as DuckDB reads it: the first byte chooses the format, the second labels and columns."""
+    kind, choice, rest = content[:1] or b"c", content[1:2] or b"0", content[2:]
+    ending = {b"j": "jsonl", b"z": "csv.gz", b"g": "csv.gz", b"p": "parquet"}.get(kind, "csv")
+    path = _file(f"folded.{ending}", gzip.compress(rest) if kind == b"z" else rest)
+    labels = (None, True, False)[choice[0] % 3]
+    _same_either_way(path, labels=labels, columns=CHOSEN_COLUMNS[choice[0] // 3 % len(CHOSEN_COLUMNS)])
+
+
+@functools.cache
+def _queried() -> Path:
+    path = _folder() / "queried" / "log.csv"
+    path.parent.mkdir()
+    path.write_text("state,action,reward,next_state\n0,0,1,1\n1,1,0.5,0\n0,1,2,0\n")
+    return path
+
+
+@_declared
+def query(content: bytes) -> None:
+    """A query over a log, in which LOG stands for its path; nothing may be written."""
+    path = _queried()
+    before = path.read_bytes()
+    text = content.decode(errors="replace").replace("LOG", f"'{path}'")
+    try:
+        assert len(as_tally(None, query=text)) > 0
+    finally:
+        assert path.read_bytes() == before
+        assert [file.name for file in path.parent.iterdir()] == ["log.csv"]
+
+
 @functools.cache
 def _numbered() -> Transitions:
     return Transitions.from_arrays([0, 1, 2, 1], [0, 1, 0, 1], [0.0, 1.0, 0.5, 2.0], [1, 2, 0, 0])
@@ -238,12 +300,12 @@ def posterior(content: bytes) -> None:
 def _agent_members() -> dict[str, bytes]:
     import jax
 
-    from bellief.agents import psrl
+    from bellief.agents import psrl_paper
     from bellief.types import Spaces
 
-    spaces, config = Spaces(3, 2, False, 0.0, 1.0), psrl.Config()
-    state = psrl.init(jax.random.key(0), config, spaces)
-    return _members(save_agent(_folder() / "base-agent.npz", "psrl", config, spaces, state))
+    spaces, config = Spaces(3, 2, False, 0.0, 1.0), psrl_paper.Config()
+    state = psrl_paper.init(jax.random.key(0), config, spaces)
+    return _members(save_agent(_folder() / "base-agent.npz", "psrl-paper", config, spaces, state))
 
 
 @_declared
@@ -267,67 +329,7 @@ def _either(first: str, second: str):
 
 
 TARGETS = {
-    function.__name__: function for function in (csv, parquet, json_lines, tally, policy, spec, posterior, agent)
+    function.__name__: function
+    for function in (csv, parquet, json_lines, tally, folded, query, policy, spec, posterior, agent)
 }
 TARGETS |= {"logs": _either("csv", "parquet"), "archives": _either("posterior", "agent")}
-
-
-def _seeds_of_archive(members: dict[str, bytes], header: str) -> dict[str, bytes]:
-    names = sorted(members)
-    text = np.load(io.BytesIO(members[header])).tobytes()
-    arrays = {name: b"M" + bytes([2 * place]) + members[name] for place, name in enumerate(names)}
-    return {"header": b"J" + text} | arrays
-
-
-def _seeds_of_parquet() -> dict[str, bytes]:
-    import pyarrow
-    import pyarrow.parquet as writer
-
-    table = io.BytesIO()
-    columns = {
-        "state": [0, 1],
-        "action": [0, 1],
-        "reward": [0.5, 1.0],
-        "next_state": [1, 0],
-        "terminated": [False, True],
-    }
-    writer.write_table(pyarrow.table(columns), table)
-    return {"plain": table.getvalue(), "types": b"T" + bytes(range(19)), "zeros": b"T" + bytes(19)}
-
-
-def seeds(target: str) -> dict[str, bytes]:
-    """Sound inputs to begin with, made anew: the corpus folder keeps only what the fuzzer found."""
-    if target in ("logs", "archives"):
-        first, second = ("csv", "parquet") if target == "logs" else ("posterior", "agent")
-        return {f"{first}-{name}": b"0" + content for name, content in seeds(first).items()} | {
-            f"{second}-{name}": b"\xff" + content for name, content in seeds(second).items()
-        }
-    if target == "parquet":
-        return _seeds_of_parquet()
-    if target == "posterior":
-        return _seeds_of_archive(_posterior_members(), "about.npy")
-    if target == "agent":
-        return _seeds_of_archive(_agent_members(), "header.npy")
-    return {
-        "csv": {
-            "numbers": b"state,action,reward,next_state\n0,0,1.5,1\n1,1,-2e3,0\n",
-            "labels": b"state,action,reward,next_state,terminated,episode\na,x,1,b,false,1\nb,y,0,,true,1\n",
-        },
-        "json_lines": {
-            "numbers": b'{"state": 0, "action": 0, "reward": 1.5, "next_state": 1}\n',
-            "labels": b'{"obs": "a", "action": "x", "reward": 1, "next_obs": null, "done": true}\n',
-        },
-        "tally": {
-            "plain": b"state,action,next_state,terminated,n,reward_mean,reward_squares,reward_low,reward_high\n"
-            b"0,0,1,false,3,0.5,0.5,0,1\n0,,,,2,,,,\n"
-        },
-        "policy": {
-            "numbers": b"fstate,action,probability\n0,0,1\n1,1,1\n2,0,0.5\n2,1,0.5\n",
-            "labels": b"lstate,action,probability\na,x,1\nb,y,1\n",
-            "named": b"nalways:1",
-        },
-        "spec": {
-            "plain": b"name: a\nsteps: 100\nruns: 2\nenvironments: [nchain]\nagents:\n  - name: bbi\n    label: B\n"
-            b"    grid: {rule: [mean, optimistic]}\n  - psrl\n"
-        },
-    }[target]

@@ -1,5 +1,7 @@
 """Fixtures shared by the tests of the numerical layers. Oracles are written in NumPy and share no code with Bellief."""
 
+import gc
+import resource
 from types import SimpleNamespace
 
 import jax
@@ -17,6 +19,33 @@ def pytest_addoption(parser):
     parser.addoption(
         "--statistics-seed", type=int, default=0, help="seed of the statistical tests, to try them on other keys"
     )
+
+
+# Compiled programs stay in memory; beyond this they are dropped at the end of a file.
+MOST_RESIDENT = 600 * 2**20
+
+
+def pytest_configure(config):
+    """Compiled programs are shared by the workers and kept for the next session, unless a folder was chosen."""
+    if jax.config.jax_compilation_cache_dir is None and getattr(config, "cache", None) is not None:
+        jax.config.update("jax_compilation_cache_dir", str(config.cache.mkdir("jax-programs")))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def resident():
+    """Bytes of memory in use now."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def bounded_memory():
+    """A worker's memory does not grow with the number of files."""
+    yield
+    if resident() > MOST_RESIDENT:
+        jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """What the fuzzers found, and the inputs they keep: every target ends quietly or with the declared error."""
 
-import importlib.util
+import importlib
 import io
 import json
 import re
@@ -17,20 +17,30 @@ from bellief.files import DamagedArchive, read_archive
 FUZZ = Path(__file__).parents[1] / "fuzz"
 
 
+def load(name):
+    sys.path.insert(0, str(FUZZ))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(FUZZ))
+
+
 @pytest.fixture(scope="module")
 def targets():
     if not FUZZ.is_dir():
         pytest.skip("the fuzzers are not in a source distribution")
-    spec = importlib.util.spec_from_file_location("fuzz_targets", FUZZ / "targets.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["fuzz_targets"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load("targets")
 
 
-@pytest.mark.parametrize("name", ["csv", "parquet", "policy", "spec", "posterior", "agent", "logs", "archives"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "csv", "parquet", "json_lines", "tally", "folded", "query", "policy", "spec", "posterior", "agent", "logs",
+        "archives",
+    ],
+)  # fmt: skip
 def test_seeds_and_corpus(targets, name):
-    for content in targets.seeds(name).values():
+    for content in load("seeds").seeds(name).values():
         targets.TARGETS[name](content)
     for file in sorted((FUZZ / "corpus" / name).glob("*")):
         targets.TARGETS[name](file.read_bytes())
@@ -89,6 +99,17 @@ def test_headers_of_posteriors(targets, tmp_path, change):
     path.write_bytes(with_header(targets._posterior_members(), "about", change))
     with pytest.raises(UserError, match="is not a saved value posterior, or is damaged"):
         ValuePosterior.load(path)
+
+
+def test_a_posterior_without_dimensions(targets, tmp_path):
+    content = io.BytesIO()
+    members = {
+        name.removesuffix(".npy"): np.load(io.BytesIO(one)) for name, one in targets._posterior_members().items()
+    }
+    np.savez(content, **(members | {"samples": np.float64(1.0)}))
+    (tmp_path / "posterior.npz").write_bytes(content.getvalue())
+    with pytest.raises(UserError, match="is not a saved value posterior, or is damaged"):
+        ValuePosterior.load(tmp_path / "posterior.npz")
 
 
 def archive(**members):

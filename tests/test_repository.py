@@ -62,7 +62,7 @@ def test_lock_holds_every_direct_dependency():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     wanted = list(project["dependencies"])
-    for extra in ("nn", "ray", "tensorboard", "test", "docs", "dev"):
+    for extra in ("nn", "ray", "tensorboard", "app", "test", "docs", "dev"):
         wanted += extras[extra]
     names = {re.match(r"[A-Za-z0-9._-]+", requirement).group().lower() for requirement in wanted}
     locked = {requirement.partition("==")[0] for requirement in lock_requirements()}

@@ -1,6 +1,6 @@
 """How many functions and files of Bellief one call passes through.
 
-    python tools/trace_calls.py run                       # bellief.run("nchain", "bbi")
+    python tools/trace_calls.py run                       # bellief.run("nchain", "bbi-paper")
     python tools/trace_calls.py "bellief.run('nchain')"   # any expression
 
 Counts distinct functions (nested functions and comprehensions included) that are entered in any thread, importing
@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 
 CALLS = {
-    "run": "bellief.run('nchain', 'bbi', 100, 2, settings={'horizon': 3, 'mdps': 2, 'samples': 3, 'utility_samples': 2})",
+    "run": "bellief.run('nchain', 'bbi-paper', 100, 2, settings={'horizon': 3, 'mdps': 2, 'samples': 3, 'utility_samples': 2})",
 }
 
 

@@ -10,7 +10,7 @@ import textbook
 
 import bellief
 from bellief import fast
-from bellief.agents import bbi, bbi_paper, psrl
+from bellief.agents import bbi_paper, bbi_sampled, psrl_paper
 from bellief.beliefs import dirichlet, tabular
 from bellief.experiments import compiled_environments, compiled_steps
 from bellief.fast import random_keys
@@ -46,7 +46,7 @@ def sampled_mdps(states, actions, mdps, runs, seed=0):
 def induction(states, runs, mdps=10, samples=None, **settings):
     """One BBI update of each of `runs` runs, without drawing the MDPs: the compiled function and its arguments."""
     actions, usual = sizes(states)
-    config = bbi.Config(mdps=mdps, samples=samples or usual, **settings)
+    config = bbi_sampled.Config(mdps=mdps, samples=samples or usual, **settings)
     made = sampled_mdps(states, actions, mdps, runs)
 
     @jax.jit
@@ -55,7 +55,7 @@ def induction(states, runs, mdps=10, samples=None, **settings):
         final = jnp.zeros((mdps, states), jnp.float32)
         settings = config.method1_settings(states)
         with fast.enabled():
-            given = (key, settings, config.horizon, own, final, jnp.float32(10.0), bbi.gaussian_score(config))
+            given = (key, settings, config.horizon, own, final, jnp.float32(10.0), bbi_sampled.gaussian_score(config))
             return bbi_paper.induce(*given)
 
     def call(seed):
@@ -123,7 +123,7 @@ def stepping(steps, runs=50):
     """Steps of the compiled loop with the beliefs' updates, under the first random policy."""
     environment = bellief.make("nchain")
     tables = compiled_environments.make_tables(environment.outcomes)
-    program = compiled_steps.program(psrl, psrl.Config(), environment.spaces())
+    program = compiled_steps.program(psrl_paper, psrl_paper.Config(), environment.spaces())
     keys = jax.vmap(lambda run: compiled_steps.run_keys(0, "nchain", "psrl", run))(np.arange(runs))
 
     def call(seed):
@@ -152,12 +152,15 @@ def run(agent, steps, runs):
     return lambda seed: bellief.run("nchain", agent, steps, runs, seed, device="cpu").total
 
 
+AGENTS = {"psrl": "psrl-paper", "mmbi": "mmbi"}
+
+
 def contestants(workload, size):
     """Functions of a seed, or `Shared` ones, by name."""
-    if workload in ("psrl", "mmbi"):
+    if workload in AGENTS:
         return {
-            "Bellief, one run": lambda seed: bellief.run("nchain", workload, size, 1, seed, width=1).total,
-            "Bellief, per run of 50": Shared(run(workload, size, 50), 50),
+            "Bellief, one run": lambda seed: bellief.run("nchain", AGENTS[workload], size, 1, seed, width=1).total,
+            "Bellief, per run of 50": Shared(run(AGENTS[workload], size, 50), 50),
         }
     if workload == "bbi update":
         runs = 10 if size < 100 else 1
@@ -175,5 +178,5 @@ def contestants(workload, size):
     if workload == "offline":
         return {"Bellief": offline(size)}
     if workload == "full_chain quick":
-        return {"Bellief": run("bbi", size, 50)}
+        return {"Bellief": run("bbi-paper", size, 50)}
     return {}

@@ -4,7 +4,6 @@ Public names are imported when they are first used, so that `import bellief` and
 """
 
 import importlib
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from bellief.errors import UserError
@@ -29,11 +28,7 @@ if TYPE_CHECKING:
     from bellief.experiments import AgentComparison, RunResult, compare_agents, run
     from bellief.logs import FeatureTransitions, LogStatistics, Tally, Transitions, as_tally, as_transitions
 
-try:
-    __version__ = version("bellief")
-except PackageNotFoundError:  # a source tree that was never installed
-    __version__ = "0+unknown"
-
+    __version__: str
 
 _HOMES = {
     "AgentComparison": "bellief.experiments",
@@ -101,9 +96,20 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return _version()
     if name not in _HOMES:
         raise AttributeError(f"module 'bellief' has no attribute '{name}'")
     return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("bellief")
+    except PackageNotFoundError:  # a source tree that was never installed
+        return "0+unknown"
 
 
 def __dir__() -> list[str]:

@@ -172,7 +172,7 @@ def _learn(environment: Environment, size: Size, seed: int, report) -> dict[str,
 
         results[name] = run(
             environment,
-            "bbi",
+            "bbi-paper",
             size.steps,
             size.runs,
             seed,

@@ -150,9 +150,9 @@ def _speed() -> Check:
     """How long 100,000 steps of posterior sampling take once compiled."""
     import bellief
 
-    bellief.run("nchain", "psrl", steps=200, runs=1)
+    bellief.run("nchain", "psrl-paper", steps=200, runs=1)
     began = time.perf_counter()
-    bellief.run("nchain", "psrl", steps=100_000, runs=1, seed=1)
+    bellief.run("nchain", "psrl-paper", steps=100_000, runs=1, seed=1)
     seconds = time.perf_counter() - began
     fine = seconds < SLOW_RUN
     advice = "The machine may be busy; if it is not, see whether JAX uses the device you expect."

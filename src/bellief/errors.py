@@ -1,4 +1,6 @@
-"""The one error class that stands for a mistake of the caller, not of Bellief."""
+"""The error class that stands for a mistake of the caller, not of Bellief, and notices about changed names."""
+
+import warnings
 
 
 class UserError(ValueError):
@@ -18,6 +20,30 @@ class UserError(ValueError):
     def __init__(self, message: object = "") -> None:
         # Texts from elsewhere (a cell, another library's complaint) may bring line breaks, and be of any length.
         super().__init__(" ".join(shorten(str(message)).splitlines()))
+
+
+class Notice(FutureWarning):
+    """Something means another thing than in an earlier version. Said once in a process; on stderr by the command line.
+
+    >>> import warnings
+    >>> from bellief.errors import Notice, notify_once
+    >>> with warnings.catch_warnings(record=True) as seen:
+    ...     warnings.simplefilter("always")
+    ...     notify_once("A name has changed."), notify_once("A name has changed.")
+    (None, None)
+    >>> [(one.category is Notice, str(one.message)) for one in seen]
+    [(True, 'A name has changed.')]
+    """
+
+
+_notified: set[str] = set()
+
+
+def notify_once(text: str) -> None:
+    """Warn with a `Notice`, unless this process has said the same before."""
+    if text not in _notified:
+        _notified.add(text)
+        warnings.warn(text, Notice, stacklevel=3)
 
 
 # Characters of the longest message; a label or a file can be far longer.

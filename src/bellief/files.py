@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
+# Metadata of a dataclass field that files leave out where it has its default: identities of cells and saved agents then
+# are those of versions without the field.
+OMIT_DEFAULT = "omit_default"
 PART = ".part"
 
 # An archive may expand to so many bytes, or to so many times its own size, whichever is more; real results compress by

@@ -8,6 +8,7 @@
 import dataclasses
 
 from bellief.errors import UserError
+from bellief.files import OMIT_DEFAULT
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,8 +18,11 @@ class Prior:
     `dirichlet` is the pseudo-count of each possible outcome; `sparse` makes it `row_weight` divided by the number of
     outcomes, so that a row's prior weighs that many observations (one, unless said) however many states there are. The
     other four are the NormalGamma's [mu, kappa, alpha, beta]. With an `outcome_strength` a pair's reward depends on the
-    next state too (see `bellief.beliefs.outcomes`), the less the larger the number; only evaluation of logged data
-    knows it.
+    next state too (see `bellief.beliefs.outcomes`), the less the larger the number. With a `state_weight` unseen
+    outcomes of a pair lie where its state leads under any action (see `bellief.evaluation.base`), each way an episode
+    ended is an outcome of its own, and the reward part is about rewards less what their outcome pays (see
+    `bellief.evaluation.reward_levels`). `caution` says how much less a row weighs whose outcomes were seen only once
+    each (see `bellief.evaluation.logged_prior`). Only evaluation of logged data knows these three.
     """
 
     dirichlet: float = 0.5
@@ -29,11 +33,17 @@ class Prior:
     sparse: bool = False
     row_weight: float = 1.0
     outcome_strength: float | None = None
+    state_weight: float | None = dataclasses.field(default=None, metadata={OMIT_DEFAULT: True})
+    caution: float = dataclasses.field(default=0.0, metadata={OMIT_DEFAULT: True})
 
     def __post_init__(self):
         for name in ("dirichlet", "row_weight", "reward_strength", "reward_shape", "reward_rate"):
             if not getattr(self, name) > 0:
                 raise UserError(f"The prior's {name} must be positive, not {getattr(self, name)}.")
+        if self.state_weight is not None and not (self.state_weight > 0 and self.outcome_strength is not None):
+            raise UserError("The prior's state_weight must be positive, and needs an outcome_strength.")
+        if not 0 <= self.caution < 1:
+            raise UserError(f"The prior's caution must be at least 0 and below 1, not {self.caution}.")
 
     def concentration(self, outcomes: int) -> float:
         """Pseudo-count of each of `outcomes` possible outcomes of a state-action pair."""

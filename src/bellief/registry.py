@@ -10,10 +10,9 @@ import importlib
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from importlib.metadata import entry_points
 from typing import Any, NamedTuple
 
-from bellief.errors import UserError
+from bellief.errors import UserError, notify_once
 
 AGENT_GROUP = "bellief.agents"
 AGENT_PARTS = ("Config", "init", "plan", "act", "update", "policy")
@@ -102,6 +101,8 @@ class Agents(Mapping[str, Entry]):
 @functools.lru_cache(maxsize=8)
 def _find_plugins(own: tuple[str, ...], search_path: tuple[str, ...]) -> dict[str, Entry]:
     """Agents of other packages. One that cannot be had by its name is listed as `package:name`, to say so."""
+    from importlib.metadata import entry_points
+
     del search_path  # `entry_points` reads the same from `sys.path`
     offered: dict[str, list[tuple[str, str, str]]] = {}
     for point in entry_points(group=AGENT_GROUP):
@@ -161,21 +162,25 @@ AGENTS = Agents(
         Entry(
             "bbi",
             "bellief.agents.bbi",
-            "Bayesian Backwards Induction, the paper's Algorithm 3",
+            "Bayesian backwards induction (ours): learns its prior, acts on mean + sd of values",
             kinds=BOTH,
             continuous="bellief.agents.continuous_bbi",
         ),
         Entry(
+            "bbi-paper",
+            "bellief.agents.bbi_sampled",
+            "Bayesian Backwards Induction, the paper's Algorithm 3",
+            kinds=BOTH,
+            continuous="bellief.agents.continuous_bbi_paper",
+        ),
+        Entry(
             "psrl",
             "bellief.agents.psrl",
-            "posterior sampling: solve one sampled MDP",
+            "posterior sampling with a learned prior: solve one sampled MDP",
             kinds=BOTH,
             continuous="bellief.agents.continuous_psrl",
         ),
-        Entry(
-            "bbi-learned", "bellief.agents.bbi_learned", "backwards induction with a learned prior: explores by itself"
-        ),
-        Entry("psrl-learned", "bellief.agents.psrl_learned", "posterior sampling with a learned prior"),
+        Entry("psrl-paper", "bellief.agents.psrl_paper", "posterior sampling with the paper's prior and schedule"),
         Entry("ube", "bellief.agents.ube", "optimism by the exact uncertainty Bellman equation"),
         Entry("bamcp", "bellief.agents.bamcp", "Bayes-adaptive Monte-Carlo planning: a tree search at every step"),
         Entry("beb", "bellief.agents.beb", "Bayesian exploration bonus: the mean MDP, plus beta / (1 + visits)"),
@@ -213,6 +218,44 @@ def find(entries: Mapping[str, Entry], kind: str, name: str) -> Entry:
     near = difflib.get_close_matches(name, entries, n=1)
     hint = f"did you mean '{near[0]}'?" if near else f"choose one of {', '.join(entries)}."
     raise UserError(f"There is no {kind} called '{name}': {hint}")
+
+
+# Version 0.1 called the paper's agents by the short names. Random numbers, cells of sweeps and saved agents go by the
+# names of that version still, so that what it computed can be read, continued and repeated.
+FORMER_NAMES = {"bbi-paper": "bbi", "psrl-paper": "psrl"}
+NEW_MEANINGS = {
+    "bbi": "'bbi' now learns its prior and decides when to plan; the agent that version 0.1 called 'bbi', the paper's, "
+    "is 'bbi-paper'.",
+    "psrl": "'psrl' now learns its prior and decides when to plan; the agent that version 0.1 called 'psrl' is "
+    "'psrl-paper'.",
+}
+
+
+def stored_name(name: str, kind: str) -> tuple[int, str]:
+    """Generation and name that files know an agent by. Names of generation 1 mean what they meant in version 0.1.
+
+    >>> from bellief.registry import restored_name, stored_name
+    >>> [stored_name(name, "discrete") for name in ("bbi-paper", "bbi", "mmbi")]
+    [(1, 'bbi'), (2, 'bbi'), (1, 'mmbi')]
+    >>> [restored_name(generation, "bbi", "discrete") for generation in (1, 2)]
+    ['bbi-paper', 'bbi']
+    >>> stored_name("bbi", "continuous")
+    (1, 'bbi')
+    """
+    return (2 if kind == DISCRETE and name in NEW_MEANINGS else 1), FORMER_NAMES.get(name, name)
+
+
+def restored_name(generation: int, name: str, kind: str) -> str:
+    """The agent that a file's generation and name mean."""
+    if generation > 1 or kind != DISCRETE:
+        return name
+    return {former: now for now, former in FORMER_NAMES.items()}.get(name, name)
+
+
+def announce(name: str, kind: str) -> None:
+    """Say once in a process that a name has another meaning than in version 0.1."""
+    if kind == DISCRETE and name in NEW_MEANINGS:
+        notify_once(NEW_MEANINGS[name])
 
 
 def looks_like_gymnasium(name: str) -> bool:

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import pytest
 
 from bellief import UserError
-from bellief.agents import agenda, bbi_learned, psrl
+from bellief.agents import agenda, bbi, psrl_paper
 from bellief.types import Spaces, Transition
 
 SPACES = Spaces(3, 1, True, None, None)
@@ -52,7 +52,7 @@ def test_episodes_ask_after_an_end_and_after_a_cut(schedule):
 
 
 def test_schedules_have_names():
-    assert agenda.schedule_of(psrl.Config()) == "triangular"
-    assert agenda.schedule_of(bbi_learned.Config()) == "eager"
+    assert agenda.schedule_of(psrl_paper.Config()) == "triangular"
+    assert agenda.schedule_of(bbi.Config()) == "eager"
     with pytest.raises(UserError, match="There is no schedule 'daily'"):
-        bbi_learned.Config(schedule="daily")
+        bbi.Config(schedule="daily")

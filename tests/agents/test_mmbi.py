@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bellief import UserError
-from bellief.agents import bbi, mmbi
+from bellief.agents import bbi_sampled, mmbi
 from bellief.beliefs import tabular
 from bellief.mdp.tabular import TabularMDP
 from bellief.types import Spaces, Transition
@@ -102,10 +102,10 @@ def test_one_mdp_is_its_optimal_finite_horizon_plan(belief, sample):
 
 @pytest.mark.usefixtures("sample")
 def test_bbi_with_the_joint_belief_and_the_mean_rule_is_the_same(belief):
-    settings = bbi.Config(horizon=HORIZON, discount=0.9, mdps=MDPS, values="joint", rule="mean")
+    settings = bbi_sampled.Config(horizon=HORIZON, discount=0.9, mdps=MDPS, values="joint", rule="mean")
     nothing = jnp.zeros(STATES, jnp.int32)
     of_mmbi = jax.jit(lambda key: mmbi.plan(key, CONFIG, SPACES, mmbi.State(belief, nothing)))
-    of_bbi = jax.jit(lambda key: bbi.plan(key, settings, SPACES, bbi.State(belief, nothing)))
+    of_bbi = jax.jit(lambda key: bbi_sampled.plan(key, settings, SPACES, bbi_sampled.State(belief, nothing)))
     for seed in range(5):
         first, first_info = of_mmbi(jax.random.key(seed))
         second, second_info = of_bbi(jax.random.key(seed))

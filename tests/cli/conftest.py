@@ -10,7 +10,21 @@ HEADER = "state,action,reward,next_state\n"
 ROWS = "0,0,1.0,1\n1,1,0.5,0\n0,1,2.0,0\n1,0,-1.0,1\n"
 
 # Small, and the same in every test, so that one compilation serves all of them.
-RUN = ("run", "--env", "nchain", "--steps", "30", "--set", "mdps=2", "--set", "horizon=3", "--set", "rule=optimistic")
+RUN = (
+    "run",
+    "--env",
+    "nchain",
+    "--agent",
+    "bbi-paper",
+    "--steps",
+    "30",
+    "--set",
+    "mdps=2",
+    "--set",
+    "horizon=3",
+    "--set",
+    "rule=optimistic",
+)
 
 
 @pytest.fixture

@@ -70,7 +70,9 @@ def test_every_command(tmp_path, capsys, name, form):
     for command, options in COMMANDS.items():
         if few and command == "sensitivity":  # eight evaluations
             continue
-        for more in ([], ["--json"]):
+        if few and command == "improve":  # its search evaluates dozens of policies in each MDP
+            options = ["--draws", "50", "--mdps", "2"]
+        for more in ([], ["--json"]) if command != "improve" or not few else (["--json"],):
             code = main([command, str(tmp_path / "log.csv"), *options, "--quiet", *more])
             out, err = capsys.readouterr()
             assert code == 0, (command, err)

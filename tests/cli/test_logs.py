@@ -1,6 +1,7 @@
 """compare, improve and collect on the command line; labels; pages."""
 
 import json
+import os
 import re
 
 import numpy as np
@@ -81,7 +82,8 @@ def test_compare(call, clinic):
 
 def test_improve_writes_a_policy_that_evaluate_reads(call, clinic, tmp_path):
     out = tmp_path / "policy.csv"
-    result = call("improve", clinic, "--discount", "0.9", "--out", out, "--json", "--mdps", "30", "--draws", "50")
+    result = call("improve", clinic, "--discount", "0.9", "--out", out, "--json", "--mdps", "30", "--draws", "50",
+                  "--mode", "free")  # fmt: skip
     assert (result.code, result.err) == (0, "")
     document = json.loads(result.out)
     chosen = {row["state"]: row["action"] for row in document["policy"]}
@@ -162,3 +164,16 @@ def test_help(call, command):
     assert result.code == 0
     for option in ("--json", "--report", "--labels", "--prior", "--discount"):
         assert option in result.out
+
+
+def test_tally_of_standard_input(call, clinic):
+    before = os.dup(0)
+    with open(clinic) as file:
+        os.dup2(file.fileno(), 0)
+    try:
+        piped = call("tally", "-", "--json")
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+    assert piped.code == 0
+    assert piped.out == call("tally", clinic, "--json").out

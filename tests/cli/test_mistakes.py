@@ -28,6 +28,8 @@ DATA_MISTAKES = {
     "not a flag": ("state,action,reward,next_state,terminated\n0,0,1,0,maybe\n", ["row 1", "terminated 'maybe'"]),
     "binary": (bytes(range(256)) * 4, ["data.csv"]),
     "other encoding": ((HEADER + ROWS).encode("utf-16"), ["UTF-8"]),
+    "carriage returns alone": ((HEADER + ROWS).replace("\n", "\r"), ["data.csv: the header is no line of CSV"]),
+    "name without end": ("x" * 200_000 + HEADER, ["data.csv: the header is no line of CSV"]),
     "semicolons": ((HEADER + ROWS).replace(",", ";"), ["no column 'state'"]),
 }
 

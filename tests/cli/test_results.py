@@ -111,11 +111,13 @@ def test_run_json(call):
     }  # fmt: skip
     for name in ("average_reward", "final_average_reward", "final_policy_gain"):
         assert set(document[name]) == RUN_SUMMARY
-    assert (document["env"], document["agent"], document["steps"], document["runs"]) == ("nchain", "bbi", 30, 2)
+    assert (document["env"], document["agent"], document["steps"], document["runs"]) == ("nchain", "bbi-paper", 30, 2)
     assert document["updates"] == 7  # at steps 1, 3, 6, 10, 15, 21, 28
     assert document["settings"]["horizon"] == 3
     settings = {"mdps": 2, "horizon": 3, "rule": "optimistic"}
-    expected = bellief.run("nchain", steps=30, runs=2, seed=5, settings=settings, env_settings={"slip": 0.1}).to_dict()
+    expected = bellief.run(
+        "nchain", "bbi-paper", steps=30, runs=2, seed=5, settings=settings, env_settings={"slip": 0.1}
+    ).to_dict()
     assert {**document, "seconds": 0} == {**expected, "seconds": 0}
 
 

@@ -474,9 +474,9 @@ def test_agent_without_any_luck_is_let_off():
 
 
 def test_small_config_makes_what_it_knows_small_and_leaves_the_rest():
-    from bellief.agents import bbi, psrl
+    from bellief.agents import bbi_sampled, psrl_paper
 
-    small = testing.small_config(bbi.Config)
+    small = testing.small_config(bbi_sampled.Config)
     assert (small.horizon, small.mdps, small.samples) == (3, 2, 8)
-    assert small.prior == bbi.Config().prior
-    assert testing.small_config(psrl.Config) == psrl.Config()
+    assert small.prior == bbi_sampled.Config().prior
+    assert testing.small_config(psrl_paper.Config) == psrl_paper.Config()

@@ -15,12 +15,12 @@ from bellief.types import Transition
 
 SMALL = {
     "bbi": {"mdps": 2, "horizon": 2, "states": 12, "value_features": "constant+raw"},
+    "bbi-paper": {"mdps": 2, "horizon": 2, "states": 12, "samples": 4, "utility_samples": 2},
     "psrl": {"horizon": 2, "states": 12, "value_features": "constant+raw"},
     "vdqn": {"width": 4, "batch": 4, "buffer": 16, "warm_up": 1, "target_steps": 3},
     "gptd": {},
 }
 VARIANTS = {
-    "bbi-paper": ("bbi", {"mode": "paper", "mdps": 2, "horizon": 2, "states": 12, "samples": 4, "utility_samples": 2}),
     "bbi-optimistic": ("bbi", SMALL["bbi"] | {"rule": "optimistic", "ending": "learned", "final": "previous"}),
     "gptd-kernel": ("gptd", {"form": "kernel", "points": 6, "explore": "sample"}),
 }

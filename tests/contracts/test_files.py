@@ -14,7 +14,7 @@ from tests.contracts import broken
 from tests.contracts.broken import agent
 
 from bellief import UserError
-from bellief.agents import psrl, q_learning
+from bellief.agents import psrl_paper, q_learning
 from bellief.agents.files import load_agent, save_agent
 from bellief.beliefs import tabular
 from bellief.types import Spaces
@@ -125,8 +125,8 @@ def test_failed_save_leaves_the_old_file(saved, monkeypatch):
 
 
 def test_state_of_another_agent_is_refused(tmp_path):
-    config = psrl.Config()
-    state = psrl.init(jax.random.key(0), config, SPACES)
+    config = psrl_paper.Config()
+    state = psrl_paper.init(jax.random.key(0), config, SPACES)
     with pytest.raises(UserError, match="does not belong to agent 'q-learning'"):
         save_agent(tmp_path / "x.npz", "q-learning", q_learning.Config(), SPACES, state)
     assert list(tmp_path.iterdir()) == []
@@ -189,7 +189,7 @@ def test_changed_bytes_are_refused(saved):
 
 
 def set_format(header, arrays):
-    header["format"] = 2
+    header["format"] = 3
 
 
 def set_agent(header, arrays):

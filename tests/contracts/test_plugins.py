@@ -136,7 +136,7 @@ def test_our_names_are_ours(packages, capsys):
     packages(plugin("plugin-thief", {"psrl": "plugin_thief"}), {})
     assert find(AGENTS, "agent", "psrl").load().__name__ == "bellief.agents.psrl"
     entries = listed(capsys)
-    assert entries["psrl"] == "posterior sampling: solve one sampled MDP"
+    assert entries["psrl"] == "posterior sampling with a learned prior: solve one sampled MDP"
     assert entries["plugin-thief:psrl"] == "cannot be used, because its name is taken"
     with pytest.raises(
         UserError, match="'plugin-thief' offers an agent called 'psrl', which is the name of one of Bellief's"
@@ -158,7 +158,7 @@ def test_our_own_names_need_no_search(monkeypatch):
     def search(**options):
         raise AssertionError
 
-    monkeypatch.setattr("bellief.registry.entry_points", search)
+    monkeypatch.setattr("importlib.metadata.entry_points", search)
     assert find(AGENTS, "agent", "bbi").target == "bellief.agents.bbi"
 
 

@@ -9,7 +9,7 @@ from bellief.testing import RULES, check_agent, prepare
 
 COUNTING = [name for name, entry in AGENTS.items() if DISCRETE in entry.kinds]
 # Agents whose plans take many seconds to compile.
-SLOW = ("bbi-learned", "psrl-learned", "ube")
+SLOW = ("bbi", "psrl", "ube")
 MARKED = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in COUNTING]
 
 
@@ -28,7 +28,7 @@ def test_agent_keeps_the_contract(name):
 
 # Variants that compile to other programs than the default settings.
 VARIANTS = [
-    ("bbi", {"rule": "optimistic", "mdps": 2, "horizon": 3}),
+    ("bbi-paper", {"rule": "optimistic", "mdps": 2, "horizon": 3}),
     ("bss", {"growth": "thompson", "next_states": 2}),
     ("bql", {"update_rule": "mixture", "selection": "vpi", "return_samples": 4}),
 ]

@@ -137,13 +137,14 @@ def test_further_data_are_as_many_as_asked_for_and_like_the_world(check, prior):
     assert visits.sum() == pytest.approx(1_000_000, abs=STATES * ACTIONS)
     np.testing.assert_allclose(visits / visits.sum(-1, keepdims=True), policy, atol=1e-4)
     outcomes = np.zeros(world.rows.shape, int)
-    outcomes[many.cell_state, many.cell_action, many.cell_outcome] = many.cell_count
+    outcome = dataclasses.replace(problem, log=many).outcome_of_cell
+    outcomes[many.cell_state, many.cell_action, outcome] = many.cell_count
     for state, action in np.ndindex(STATES, ACTIONS):
         check.frequencies(outcomes[state, action], world.rows[state, action])
     noise = world.noise[many.cell_state, many.cell_action]
     often = many.cell_count > 5_000
     np.testing.assert_allclose((many.cell_squares / many.cell_count)[often], noise[often] ** 2, rtol=0.1)
-    centre = world.reward[many.cell_state, many.cell_action, many.cell_outcome]
+    centre = world.reward[many.cell_state, many.cell_action, outcome]
     assert (np.abs(many.cell_mean - centre) < 5 * noise / np.sqrt(many.cell_count)).all()
 
 
@@ -181,9 +182,9 @@ def test_caution_prefers_what_is_known():
     reward = [1.0, 1.001, 0.999] * 20 + [0.4, 2.4]
     arms = Transitions.from_arrays(np.zeros(62, int), [0] * 60 + [1] * 2, reward, np.zeros(62, int))
     flat = Prior(reward_strength=0.05, reward_shape=3.0, reward_rate=0.5)
-    assert improve(arms, 0.5, prior=flat).policy.tolist() == [1]
+    assert improve(arms, 0.5, mode="free", prior=flat).policy.tolist() == [1]
     for objective in ("quantile", "cvar"):
-        assert improve(arms, 0.5, prior=flat, objective=objective).policy.tolist() == [0]
+        assert improve(arms, 0.5, mode="free", prior=flat, objective=objective).policy.tolist() == [0]
 
 
 def test_what_was_never_tried_is_not_recommended():
@@ -337,3 +338,10 @@ def test_tables_and_cards(data):
         assert len(result.to_pandas())
     assert comparison.plot().get_title(loc="left")
     assert plan.plot().get_title(loc="left")
+
+
+def test_a_single_draw_has_no_variance_and_still_a_picture():
+    data = Transitions.from_arrays([0, 1, 0, 1], [0, 0, 1, 1], [1.0, 2.0, 3.0, 4.0], [1, 0, 0, 1])
+    plan = collect_next(data, discount=0.9, draws=1)
+    assert all(pair["share"] is None for pair in plan.to_dict()["pairs"])
+    assert len(plan.plot().patches) == 4

@@ -85,3 +85,10 @@ def test_episodes_are_not_joined():
     episode = np.repeat(np.arange(300), 2)
     data = Transitions.from_arrays(state, np.zeros(600, int), np.zeros(600), following, None, episode)
     assert check(data, permutations=99).compared == 0
+
+
+def test_states_that_are_vectors_are_refused():
+    states = np.arange(6.0).reshape(3, 2)
+    log = Transitions.from_arrays(states, [0, 1, 0], [0.0, 1.0, 2.0], states + 1)
+    with pytest.raises(UserError, match="the states of this log are vectors"):
+        check(log)

@@ -16,7 +16,7 @@ DISCOUNT = 0.5
 
 def by_enumeration(rows, rewards, noise, policy, state, steps):
     """Distribution of the return of so many steps as (probability, mean, variance of the noise) of every path."""
-    if steps == 0 or state == rows.shape[0]:
+    if steps == 0 or state >= rows.shape[0]:
         return [(1.0, 0.0, 0.0)]
     paths = []
     for action in range(policy.shape[1]):

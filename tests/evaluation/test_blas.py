@@ -1,5 +1,6 @@
 """BLAS is limited while somebody solves in threads, and as before afterwards."""
 
+import os
 import subprocess
 import sys
 
@@ -35,5 +36,6 @@ assert threads() == before, (threads(), before)
 
 def test_the_limit_holds_for_the_last_of_several_users():
     """In a process of its own, whose libraries no other test has loaded or limited."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120)
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "2"}  # one to begin with would leave nothing to limit
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, env=environment)
     assert done.returncode == 0, done.stderr

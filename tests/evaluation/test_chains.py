@@ -98,3 +98,39 @@ def test_a_policy_that_never_ends_is_told():
     assert any("hardly ever ends" in said for said in found.explain())
     assert np.isfinite(found.samples).all()
     assert not any("hardly ever ends" in said for said in evaluate(log, {0: 0, 1: 1}, 1.0, draws=20).explain())
+
+
+def test_incomplete_factors_of_the_mean_chain_lead_to_the_same_values():
+    """A ring with some far links, of more states than an inverse is made for."""
+    from scipy import sparse
+
+    states = chains.INVERSE_STATES + 500
+    rng = np.random.default_rng(2)
+    state = np.repeat(np.arange(states), 3)
+    following = (state + np.tile([0, 1, 2], states)) % states
+    following[rng.integers(0, len(state), states // 40)] = 0
+    mean = sparse.csr_matrix((np.full(len(state), 1 / 3), (state, following)), (states, states))
+    chance = rng.dirichlet(np.ones(3), (2, states)).reshape(2, -1)
+    batch = chains.Batch(
+        chains.Cells.of(state, following, chance),
+        chains.Entries(*3 * [np.zeros(0, int)], np.zeros(0)),
+        rng.normal(size=(2, states)),
+    )
+    factors = chains.incomplete_factors(mean, 0.99)
+    assert factors is not None
+    guide = chains.Guide(np.zeros(states), None, factors)
+    np.testing.assert_allclose(
+        chains.values(batch, 0.99, guide=guide), chains.values(batch, 0.99, guide=None), rtol=1e-4, atol=1e-4
+    )
+    start = np.full(states, 1 / states)
+    np.testing.assert_allclose(chains.visits(batch, 0.99, start, guide).sum(-1), 100, rtol=1e-5)
+
+
+def test_chains_that_lead_anywhere_are_not_factorised():
+    from scipy import sparse
+
+    states = 5_000
+    rng = np.random.default_rng(3)
+    state = np.repeat(np.arange(states), 5)
+    mean = sparse.csr_matrix((np.full(len(state), 0.2), (state, rng.integers(0, states, len(state)))), (states, states))
+    assert chains.incomplete_factors(mean, 0.9) is None

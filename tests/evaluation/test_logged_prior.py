@@ -8,7 +8,15 @@ from bellief.beliefs import outcomes
 from bellief.errors import UserError
 from bellief.evaluation import evaluate
 from bellief.evaluation.dense_belief import belief_from
-from bellief.evaluation.logged_prior import logged_prior, read_prior, reward_scales, widening
+from bellief.evaluation.logged_prior import (
+    OLD,
+    even_name,
+    even_prior,
+    logged_prior,
+    read_prior,
+    reward_scales,
+    widening,
+)
 from bellief.evaluation.problem import prepare
 from bellief.evaluation.sampled import SampledMDPs
 from bellief.logs import Transitions
@@ -77,13 +85,13 @@ def test_a_prize_for_arriving_is_not_counted_twice(log):
 
 def test_names(data):
     assert read_prior("logged", data) == logged_prior(data)
-    with pytest.raises(UserError, match="choose one of logged, paper, sparse"):
+    with pytest.raises(UserError, match="choose one of logged, "):
         read_prior("magic", data)
 
 
 def test_numpy_draws_have_the_law_of_the_belief(check, log):
     """`SampledMDPs` against `beliefs.outcomes.sample`."""
-    problem = prepare(Transitions.from_arrays(**log), 0.9)
+    problem = prepare(Transitions.from_arrays(**log), 0.9, prior="logged-0.1")
     with jax.enable_x64(True):
         belief = belief_from(problem.log, problem.prior, problem.terminates)
         concentration = problem.prior.concentration(belief.counts.shape[-1])
@@ -97,3 +105,16 @@ def test_numpy_draws_have_the_law_of_the_belief(check, log):
         check.same_laws(reward[:, *pair], np.asarray(mdps.reward)[:, *pair])
         joint = reward[:, *pair] + first[:, *pair]
         check.same_laws(joint, np.asarray(mdps.reward[:, *pair] + mdps.transition[:, *pair, 0]))
+
+
+def test_a_weight_is_part_of_the_name(data):
+    assert read_prior("logged:0.5", data.tally()) == logged_prior(data, 0.5)
+    assert read_prior("logged:0.1", data.tally()) == read_prior("logged", data.tally())
+    for wrong in ("logged:", "logged:x", "logged:0", "logged:-1", "logged:inf", "logged:nan"):
+        with pytest.raises(UserError, match="positive weight"):
+            read_prior(wrong, data.tally())
+    with pytest.raises(UserError, match="takes its scale from the log"):
+        evaluate(data, prior="logged:0.5", reward_scale=2.0)
+    assert even_name("logged:0.5") == f"{OLD}:0.5"
+    assert even_name("paper") == "paper"
+    assert read_prior(f"{OLD}:0.5", data.tally()) == even_prior(data, 0.5)

@@ -35,7 +35,7 @@ def random_transitions(states, actions, steps, seed, ends=0.05):
 def test_draws_agree_in_law_with_the_dense_belief(check, seed):
     """Twenty logs, values of all states, against the JAX belief that evaluation had before."""
     data = random_transitions(6, 3, 25 + 10 * seed, seed)
-    problem = prepare(data, 0.9, prior=("logged", "sparse", "paper")[seed % 3])
+    problem = prepare(data, 0.9, prior=("logged-0.1", "sparse", "paper")[seed % 3])
     policy = np.random.default_rng(seed).dirichlet(np.ones(3), 6)
     ours = SampledMDPs(problem, seed, 4000).values(policy[None])[:, 0]
     with jax.enable_x64(True):
@@ -76,7 +76,7 @@ def test_many_states_give_what_few_would(monkeypatch):
     np.testing.assert_allclose(SampledMDPs(problem, 0, 30).values(policy), tables, rtol=1e-6)
 
 
-@pytest.mark.parametrize("prior", ["paper", "sparse", "logged"])
+@pytest.mark.parametrize("prior", ["paper", "sparse", "logged-0.1"])
 @pytest.mark.parametrize("ends", [0.0, 0.2])
 @pytest.mark.parametrize("horizon", [None, 3])
 def test_the_mean_mdp_is_that_of_the_dense_belief(prior, ends, horizon):
@@ -88,7 +88,7 @@ def test_the_mean_mdp_is_that_of_the_dense_belief(prior, ends, horizon):
     problem = prepare(data, 0.9, prior=prior, horizon=horizon)
     with jax.enable_x64(True):
         belief = belief_from(problem.log, problem.prior, problem.terminates)
-        if prior == "logged":
+        if prior == "logged-0.1":
             mdp = outcomes.mean(problem.prior.concentration(problem.outcomes), belief, 0.9)
         else:
             mdp = tabular.mean(problem.prior, belief, 0.9)

@@ -10,7 +10,7 @@ from bellief.induction import bayes_optimal
 PROBLEM = bayes_optimal.from_rewards([[0.0, 0.2], [1.0, 0.5]], concentration=0.5, discount=0.95)
 
 
-@pytest.mark.parametrize("agent", ["psrl", "mmbi", "q-learning", "bql"])
+@pytest.mark.parametrize("agent", ["psrl-paper", "mmbi", "q-learning", "bql"])
 def test_no_agent_beats_the_optimum(agent):
     """One-sided at a rate of 1e-5 for the largest of six."""
     found = bayesian_returns(PROBLEM, agent, horizon=6, runs=1_000)
@@ -23,7 +23,7 @@ def test_no_agent_beats_the_optimum(agent):
 def test_known_transitions_leave_nothing_to_learn():
     """With certain transitions and known rewards PSRL's plan is optimal for ever."""
     sure = PROBLEM._replace(concentration=np.full((2, 2, 2), 1e4))
-    found = bayesian_returns(sure, "psrl", horizon=6, runs=2_000)
+    found = bayesian_returns(sure, "psrl-paper", horizon=6, runs=2_000)
     value = bayes_optimal.backward_induction(sure, sure.mean, 6)[0][0]
     error = found[:, -1].std(ddof=1) / np.sqrt(len(found))
     # All actions lead to both states evenly: the best action is the one that pays more now.
@@ -37,4 +37,4 @@ def test_the_same_seed_the_same_returns():
 
 def test_other_problems_are_refused():
     with pytest.raises(UserError, match="from_rewards"):
-        bayesian_returns(bayes_optimal.bandit_chain(3), "psrl", horizon=3, runs=2)
+        bayesian_returns(bayes_optimal.bandit_chain(3), "psrl-paper", horizon=3, runs=2)

@@ -29,7 +29,7 @@ print("done")
 FAST = ["nchain/bbi", "nchain/q-learning", "nchain/bql"]
 SLOW = ["nchain/psrl", "nchain/mmbi", "lavalake/bbi", "nchain/bss", "nchain/vdqn", "nchain/oracle"]
 SLOW += [f"linear-model/{agent}" for agent in ("bbi", "psrl", "gptd", "vdqn")]
-SLOW += [f"nchain/{agent}" for agent in ("bbi-learned", "psrl-learned", "ube", "beb", "rlsvi")]
+SLOW += [f"nchain/{agent}" for agent in ("bbi", "psrl", "ube", "beb", "rlsvi")]
 SLOW += ["pendulum/bbi", "FrozenLake-v1/psrl", *(f"CartPole-v1/{agent}" for agent in ("bbi", "psrl", "gptd"))]
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import bellief
-from bellief.agents import bbi, psrl
+from bellief.agents import bbi_sampled, psrl_paper
 from bellief.agents.schedule import update_steps
 from bellief.errors import UserError
 from bellief.experiments import compiled_loop, event_loop, task
@@ -26,7 +26,7 @@ SETTINGS = {"mdps": 2, "horizon": 3, "rule": "optimistic"}
 
 
 def learn(runs=5, seed=0, steps=STEPS, **options):
-    return bellief.run("nchain", "bbi", steps, runs, seed, settings=SETTINGS, **options)
+    return bellief.run("nchain", "bbi-paper", steps, runs, seed, settings=SETTINGS, **options)
 
 
 @pytest.fixture(scope="module")
@@ -60,12 +60,12 @@ def test_a_run_does_not_depend_on_how_many_there_are(five):
 
 def test_a_single_run_is_computed_alone_where_that_changes_nothing():
     """PSRL in NChain: the run that it is among many, bit for bit. In DoubleLoop values round differently."""
-    alone, many = (bellief.run("nchain", "psrl", 500, runs) for runs in (1, 3))
+    alone, many = (bellief.run("nchain", "psrl-paper", 500, runs) for runs in (1, 3))
     for name in ("total", "smoothed", "policies", "gain"):
         np.testing.assert_array_equal(getattr(alone, name)[0], getattr(many, name)[0])
     plans = [frame[frame["run"] == 0].reset_index(drop=True) for frame in (alone.info, many.info)]
     pd.testing.assert_frame_equal(*plans, check_exact=True)
-    widths = [task.open_task(env, {}).default_width("cpu", 1, psrl) for env in ("nchain", "doubleloop")]
+    widths = [task.open_task(env, {}).default_width("cpu", 1, psrl_paper) for env in ("nchain", "doubleloop")]
     assert widths == [1, 10]
 
 
@@ -109,7 +109,7 @@ def test_gain_is_the_long_run_average_of_the_last_policy(five):
 
 @pytest.mark.slow
 def test_double_loop_pays_no_more_than_it_can():
-    result = bellief.run("doubleloop", "bbi", 50, 3, settings=SETTINGS)
+    result = bellief.run("doubleloop", "bbi-paper", 50, 3, settings=SETTINGS)
     assert (result.total[:, -1] <= 2 * (50 // 5)).all()
     assert (result.total == np.round(result.total)).all()
     assert (result.gain <= 0.4 + 1e-12).all()
@@ -169,7 +169,7 @@ def test_an_error_stops_every_batch(monkeypatch):
                 raise KeyboardInterrupt
             time.sleep(0.001)
             ticks.append(step)
-            yield event_loop.Plan(step, bbi.Info(*(np.zeros(10) for _ in bbi.Info._fields)))
+            yield event_loop.Plan(step, bbi_sampled.Info(*(np.zeros(10) for _ in bbi_sampled.Info._fields)))
 
     monkeypatch.setattr(compiled_loop, "run_batch", events)
     monkeypatch.setattr(batches_module, "workers", lambda batches, places: 2)

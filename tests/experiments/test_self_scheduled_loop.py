@@ -92,9 +92,7 @@ def test_saved_runs_have_the_shapes_they_should(two):
 def test_deep_sea_is_solved_in_about_two_rounds_of_its_width():
     size, episodes = 6, 40
     steps = tuple(range(size, size * episodes + 1, size))
-    result = bellief.run(
-        "deep-sea", "bbi-learned", steps=size * episodes, runs=2, env_settings={"size": size}, readings=steps
-    )
+    result = bellief.run("deep-sea", "bbi", steps=size * episodes, runs=2, env_settings={"size": size}, readings=steps)
     returns = np.diff(result.total[:, np.isin(result.step, steps)], axis=1, prepend=0)
     assert ((returns > 0.5).sum(1) >= episodes - 3 * size).all()
     assert (returns[:, -10:] > 0.5).all()

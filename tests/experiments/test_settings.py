@@ -2,18 +2,18 @@
 
 import pytest
 
-from bellief.agents import bbi
+from bellief.agents import bbi_sampled
 from bellief.beliefs.tabular import PAPER_PRIOR, SPARSE_PRIOR
 from bellief.errors import UserError
 from bellief.experiments.settings import build_config, convert_text
 
 
 def config(**settings):
-    return build_config(bbi.Config, "bbi", settings)
+    return build_config(bbi_sampled.Config, "bbi-paper", settings)
 
 
 def test_defaults():
-    assert config() == bbi.Config()
+    assert config() == bbi_sampled.Config()
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_text_becomes_what_the_field_holds(name, text, value):
 
 
 def test_values_may_come_as_they_are():
-    assert config(horizon=50, discount=1, prior=SPARSE_PRIOR) == bbi.Config(
+    assert config(horizon=50, discount=1, prior=SPARSE_PRIOR) == bbi_sampled.Config(
         horizon=50, discount=1.0, prior=SPARSE_PRIOR
     )
 

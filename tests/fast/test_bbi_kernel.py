@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bellief import fast
-from bellief.agents import bbi, bbi_paper, rules
+from bellief.agents import bbi_paper, bbi_sampled, rules
 from bellief.beliefs import tabular
 from bellief.envs import make
 from bellief.fast import gaussian_induction
@@ -18,7 +18,7 @@ from bellief.mdp.tabular import TabularMDP
 
 bbi_kernel = pytest.importorskip("bellief.fast.bbi_kernel")
 
-CONFIG = bbi.Config(horizon=2, mdps=3, samples=4, utility_samples=2)
+CONFIG = bbi_sampled.Config(horizon=2, mdps=3, samples=4, utility_samples=2)
 SPACES = make("nchain").spaces()
 KEY = jax.random.key(4)
 
@@ -95,9 +95,9 @@ def test_kernel_is_the_plain_induction(both, sigma, retries):
 @pytest.mark.parametrize(("setting", "asked"), [({}, True), ({"likelihood": "product"}, False), ({"mdps": 1}, False)])
 def test_kernel_is_in_programs_for_a_gpu(setting, asked):
     """Lowered, not run: that needs no GPU."""
-    config = bbi.Config(**{"horizon": 2, "mdps": 3, "samples": 4, "utility_samples": 2} | setting)
-    state = bbi.init(KEY, config, SPACES)
-    plan = jax.jit(lambda key, state: bbi.plan(key, config, SPACES, state))
+    config = bbi_sampled.Config(**{"horizon": 2, "mdps": 3, "samples": 4, "utility_samples": 2} | setting)
+    state = bbi_sampled.init(KEY, config, SPACES)
+    plan = jax.jit(lambda key, state: bbi_sampled.plan(key, config, SPACES, state))
     with fast.enabled("gpu"):
         text = plan.trace(KEY, state).lower(lowering_platforms=("cuda",)).as_text()
     assert ("triton" in text) == asked
@@ -126,11 +126,11 @@ def test_plans_made_again_leave_others_in_the_batch_alone(both):
 @pytest.mark.parametrize(("states", "samples", "asked"), [(127, 20, False), (128, 20, True), (128, 100, False)])
 def test_backups_are_a_kernel_in_programs_for_a_gpu(states, samples, asked):
     """Lowered, not run: that needs no GPU."""
-    config = bbi.Config(horizon=1, mdps=2, samples=samples)
+    config = bbi_sampled.Config(horizon=1, mdps=2, samples=samples)
     spaces = SPACES._replace(states=states, support=None)
-    state = jax.eval_shape(lambda: bbi.init(KEY, config, spaces))
+    state = jax.eval_shape(lambda: bbi_sampled.init(KEY, config, spaces))
     with fast.enabled("gpu"):
-        plan = jax.jit(lambda state: bbi.plan(KEY, config, spaces, state))
+        plan = jax.jit(lambda state: bbi_sampled.plan(KEY, config, spaces, state))
         text = plan.trace(state).lower(lowering_platforms=("cuda",)).as_text()
     assert ("_kernel" in text) == asked
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from bellief import fast
-from bellief.agents import bbi, bbi_paper, rules
+from bellief.agents import bbi_paper, bbi_sampled, rules
 from bellief.beliefs import tabular
 from bellief.envs import make
 from bellief.induction import method1
@@ -44,10 +44,12 @@ def nchain_mdps(config):
 
 
 def induction(rule="mean", sigma=1.0, states=5, **settings):
-    config = bbi.Config(horizon=2, mdps=2, samples=6, utility_samples=2, rule=rule, values="gaussian", **settings)
+    config = bbi_sampled.Config(
+        horizon=2, mdps=2, samples=6, utility_samples=2, rule=rule, values="gaussian", **settings
+    )
     mdps = nchain_mdps(config) if states == 5 else random_mdps(states, 2, 2)
     final = jnp.zeros(mdps.reward.shape[:2])
-    return KEY, config.method1_settings(states), 2, mdps, final, jnp.float32(sigma), bbi.gaussian_score(config)
+    return KEY, config.method1_settings(states), 2, mdps, final, jnp.float32(sigma), bbi_sampled.gaussian_score(config)
 
 
 def singular(states):
@@ -186,10 +188,10 @@ def test_plain_pages_agree_with_the_loop():
     import bellief
 
     settings = {"horizon": 5, "mdps": 3, "samples": 4, "utility_samples": 2}
-    quick = bellief.run("nchain", "bbi", 60, 2, settings=settings)
+    quick = bellief.run("nchain", "bbi-paper", 60, 2, settings=settings)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BELLIEF_FAST", "0")
-        slow = bellief.run("nchain", "bbi", 60, 2, settings=settings)
+        slow = bellief.run("nchain", "bbi-paper", 60, 2, settings=settings)
     np.testing.assert_array_equal(slow.total, quick.total)
     np.testing.assert_array_equal(slow.policies, quick.policies)
 

@@ -72,9 +72,10 @@ assert placement.wave_count(4, True) == 2 and placement.wave_count(5, True) == p
 """
 
 
-@pytest.mark.parametrize("agent", ["q-learning", pytest.param("psrl", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("agent", ["q-learning", pytest.param("psrl-paper", marks=pytest.mark.slow)])
 def test_results_do_not_depend_on_where_runs_step_and_plan(agent):
-    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
+    flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=2"
+    environment = os.environ | {"XLA_FLAGS": flags.strip(), "JAX_PLATFORMS": "cpu"}
     told = subprocess.run(
         [sys.executable, "-c", TWO_DEVICES, agent], env=environment, capture_output=True, text=True, timeout=300
     )
@@ -163,12 +164,12 @@ def test_planning_returns_only_what_it_changes():
 @pytest.mark.parametrize(
     ("env", "agent", "width", "light"),
     [
-        ("nchain", "psrl", None, True),
-        ("nchain", "psrl", 50, True),
-        ("lavalake", "psrl", None, False),
+        ("nchain", "psrl-paper", None, True),
+        ("nchain", "psrl-paper", 50, True),
+        ("lavalake", "psrl-paper", None, False),
         ("maze", "q-learning", 10, True),
         ("maze", "q-learning", 30, False),
-        ("nchain", "bbi", None, False),
+        ("nchain", "bbi-paper", None, False),
     ],
 )
 def test_light_plans_stay_on_the_host(env, agent, width, light):
@@ -190,15 +191,15 @@ def test_auto_leaves_light_plans_to_the_processor(monkeypatch):
 
 def test_devices_that_are_not_there():
     with pytest.raises(UserError, match="no device 'tpu'"):
-        bellief.run("nchain", "psrl", 10, 1, device="tpu")
+        bellief.run("nchain", "psrl-paper", 10, 1, device="tpu")
     if not HAS_GPU:
         with pytest.raises(UserError, match=r"bellief\[cuda\]"):
-            bellief.run("nchain", "psrl", 10, 1, device="gpu")
+            bellief.run("nchain", "psrl-paper", 10, 1, device="gpu")
 
 
 @pytest.mark.skipif(not HAS_GPU, reason="needs a GPU")
 @pytest.mark.parametrize(
-    ("agent", "settings"), [("psrl", {}), ("mmbi", {}), ("bbi", {}), ("bbi", {"rule": "thompson"})]
+    ("agent", "settings"), [("psrl-paper", {}), ("mmbi", {}), ("bbi-paper", {}), ("bbi-paper", {"rule": "thompson"})]
 )
 def test_cpu_and_gpu_agree(agent, settings):
     """Same keys: the plans' values agree to rounding that H steps amplify, and a short run earns the same."""

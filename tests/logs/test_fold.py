@@ -165,14 +165,15 @@ cells = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=300)
-@given(
+junk = given(
     header=st.sampled_from(["", ",terminated", ",terminated,episode", ",done,truncated", ",truncated,episode,step"]),
     rows=st.lists(st.lists(cells, min_size=4, max_size=7), min_size=1, max_size=4),
     labels=st.sampled_from([None, True, False]),
     ending=st.sampled_from(["\n", "\r\n", "\n\n"]),
 )
-def test_duckdb_never_disagrees_with_the_rows(tmp_path_factory, header, rows, labels, ending):
+
+
+def agree(tmp_path_factory, header, rows, labels, ending):
     """What is taken without a look at the rows must be what a look at the rows gives, and nothing else may be taken."""
     path = tmp_path_factory.getbasetemp() / "junk.csv"
     text = ending.join(["state,action,reward,next_state" + header, *(",".join(row) for row in rows)])
@@ -188,6 +189,19 @@ def test_duckdb_never_disagrees_with_the_rows(tmp_path_factory, header, rows, la
         same(*found)
     else:
         assert message[0] == message[1]
+
+
+@settings(deadline=None, max_examples=60)
+@junk
+def test_duckdb_never_disagrees_with_the_rows(tmp_path_factory, header, rows, labels, ending):
+    agree(tmp_path_factory, header, rows, labels, ending)
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=1000)
+@junk
+def test_duckdb_never_disagrees_with_the_rows_of_many_files(tmp_path_factory, header, rows, labels, ending):
+    agree(tmp_path_factory, header, rows, labels, ending)
 
 
 BROKEN = {
@@ -225,6 +239,14 @@ def test_a_file_named_twice_counts_twice(tmp_path):
     tally = as_tally([path, path])
     assert len(tally) == 60
     assert tally.origin.notes == (f"{path} is named 2 times, and counts as often.",)
+
+
+def test_a_row_written_twice_counts_twice(tmp_path):
+    frame = random_frame(200)
+    once = as_tally(write(frame, tmp_path / "once.csv"))
+    twice = as_tally(write(pd.concat([frame, frame]), tmp_path / "twice.csv"))
+    np.testing.assert_array_equal(twice.cell_count, 2 * once.cell_count)
+    np.testing.assert_allclose(twice.cell_mean, once.cell_mean, rtol=1e-12)
 
 
 def test_broken_compressed_files(tmp_path):

@@ -15,7 +15,10 @@ import bellief
 from bellief.logs import as_tally
 from logs.test_fold import random_frame, same, write
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
+pytestmark = [
+    pytest.mark.kills,
+    pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed"),
+]
 
 # Two nodes on this machine. The second is killed as soon as one of its workers has begun to fold a file.
 CLUSTER = """

@@ -95,6 +95,8 @@ def test_queries(tmp_path, expected):
         ("select * from 'https://example.invalid/log.parquet'", "query failed"),
         ("install httpfs", "one SELECT"),
         ("select 1 as state", "there is no column 'action'"),
+        ("select 0 as state, date 'infinity' as action, 1.0 as reward, 0 as next_state", "what Python cannot hold"),
+        ("select 0 as state, 0 as action, 1.0 as reward, 0 as next_state where false", "no transitions"),
     ],
 )
 def test_queries_that_are_refused(tmp_path, monkeypatch, query, expected):
@@ -152,6 +154,8 @@ def test_two_columns_that_could_both_be_meant():
     with pytest.raises(UserError, match=r"'state' and 'obs' could both be the state; rename one, or choose"):
         as_tally(frame)
     assert as_tally(frame, columns={"state": "obs"}).states == 6
+    with pytest.raises(UserError, match=r"'obs' is chosen for state and for reward; choose one of them"):
+        as_tally(frame, columns={"state": "obs", "reward": "obs"})
     with pytest.raises(UserError, match=r"no role 'colour'"):
         as_tally(frame, columns={"colour": "obs"})
     with pytest.raises(UserError, match=r"no column 'nothing'"):
@@ -251,3 +255,20 @@ def test_archives_that_expand_without_end():
         file.writestr("samples.npy", bytes(400_000_000))
     with pytest.raises(DamagedArchive, match="expand"):
         read_archive(content.getvalue())
+
+
+@pytest.mark.parametrize("place", [10, 30, -9, -6, -3])
+@pytest.mark.parametrize("second", [False, True])
+def test_damaged_gzip_gets_a_sentence(tmp_path, place, second):
+    """At any place: in the header, in the first rows, in the checksum, in the first file or a later one."""
+    import gzip
+
+    content = b"state,action,reward,next_state\n" + b"".join(b"%d,0,%d,1\n" % (n % 7, n) for n in range(300))
+    damaged = bytearray(gzip.compress(content))
+    damaged[place] ^= 0xFF
+    if second:
+        (tmp_path / "a.csv").write_bytes(content)
+    (tmp_path / "b.csv.gz").write_bytes(damaged)
+    for read in (as_tally, as_log, as_transitions):
+        with pytest.raises(UserError, match=r"b\.csv\.gz"):
+            read(tmp_path)

@@ -93,3 +93,10 @@ def test_logs_and_tallies_together(tmp_path):
         as_tally(tmp_path)
     with pytest.raises(UserError, match=r"ends in .parquet"):
         as_tally(tmp_path / "log.csv").save(tmp_path / "tally.csv")
+
+
+def test_a_tally_of_starts_alone_has_no_transitions(tmp_path):
+    header = "state,action,next_state,terminated,n,reward_mean,reward_squares,reward_low,reward_high\n"
+    (tmp_path / "tally.csv").write_text(header + "0, ,1,false,3,0.5,0.5,2,1\n0,,,,2,,,,\n")
+    with pytest.raises(UserError, match="there are no transitions"):
+        as_tally(tmp_path / "tally.csv")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from markupsafe import Markup
 
 from bellief.errors import UserError
 from bellief.paper import pages, sentences, summary
@@ -11,6 +12,7 @@ from bellief.paper.document import build_document
 from bellief.paper.files import charts_csv
 from bellief.paper.items import ITEMS
 from bellief.paper.quotes import QUOTES
+from bellief.report import static_chart
 from bellief.report.document import NOT_REPRODUCED, TOO_SMALL
 from bellief.report.interactive import render
 
@@ -85,8 +87,26 @@ def test_every_failure_was_read_a_second_time():
     assert all(sentences.SECOND_READINGS.get(name) for name in failed)
 
 
-def test_the_report_has_pictures_first_and_undecided_claims_folded():
+@pytest.mark.slow
+def test_every_chart_can_be_drawn():
     page = render(build_document(PUBLISHED, list(ITEMS.values())))
+    assert page.count("data:image/svg+xml") >= 40
+
+
+def test_the_report_has_pictures_first_and_undecided_claims_folded(monkeypatch):
+    # One picture of each kind is drawn; a test of its own draws all.
+    drawn, draw = set(), static_chart.draw
+
+    def once(chart, looks, alt):
+        kind = (chart.log_x, bool(chart.lines), any(curve.low is not None for curve in chart.curves))
+        if kind in drawn:
+            return Markup("<img>")
+        drawn.add(kind)
+        return draw(chart, looks, alt)
+
+    monkeypatch.setattr(static_chart, "draw", once)
+    page = render(build_document(PUBLISHED, list(ITEMS.values())))
+    assert page.count("data:image/svg+xml") >= len(drawn) > 1
     assert page.index("<figure") < page.index('id="verdicts"')
     folded = page.index('<details class="undecided">')
     assert page.index('id="verdicts"') < folded

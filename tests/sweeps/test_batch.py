@@ -46,3 +46,11 @@ def test_a_stopped_batch_leaves_its_cells_unfinished(tmp_path):
     assert summary.stopped
     assert summary.finished == 3
     assert run_sweep(two, tmp_path / "a", engine=Batch).finished == 6
+
+
+def test_more_runs_at_once_than_fit_into_memory(tmp_path, tiny, monkeypatch):
+    monkeypatch.setattr("bellief.processors.available_memory", lambda: 10_000)
+    summary = run_sweep(tiny, tmp_path / "batch", engine=Batch)
+    assert summary.finished == 0
+    assert len(summary.failed) == 3
+    assert all("30 runs of 60 steps need about" in reason for reason in summary.failed.values())

@@ -34,7 +34,7 @@ def test_events_and_summary(tmp_path, tiny, tiny_cells):
 
 @pytest.mark.parametrize(
     ("name", "settings"),
-    [("rlsvi", {"horizon": 10}), pytest.param("psrl-learned", {"most_sweeps": 20}, marks=pytest.mark.slow)],
+    [("rlsvi", {"horizon": 10}), pytest.param("psrl", {"most_sweeps": 20}, marks=pytest.mark.slow)],
 )
 def test_agents_that_decide_when_to_plan(tmp_path, name, settings):
     agent = {"name": name, "label": "own schedule", "settings": settings}

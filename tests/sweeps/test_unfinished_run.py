@@ -15,7 +15,7 @@ from bellief.errors import UserError
 from bellief.sweeps import unfinished_run
 from bellief.sweeps.unfinished_run import finish, reserve
 
-ARGUMENTS = {"env": "nchain", "agent": "psrl", "steps": 300, "runs": 20, "seed": 3}
+ARGUMENTS = {"env": "nchain", "agent": "psrl-paper", "steps": 300, "runs": 20, "seed": 3}
 
 
 def files_of(folder):
@@ -96,7 +96,7 @@ def test_continuous_states_go_on_too(tmp_path):
 @pytest.mark.parametrize(
     ("env", "agent", "settings"),
     [
-        ("FrozenLake-v1", "psrl", {}),
+        ("FrozenLake-v1", "psrl-paper", {}),
         ("FrozenLake-v1", "rlsvi", {"horizon": 10}),
         ("nchain", "rlsvi", {"horizon": 10}),
     ],
@@ -122,7 +122,7 @@ def test_a_folder_is_reserved(tmp_path):
 
 def test_a_mistake_leaves_no_folder(tmp_path):
     with pytest.raises(UserError, match="has no setting"), reserve(tmp_path / "a" / "b", ARGUMENTS) as unfinished:
-        experiments.run("nchain", "psrl", settings={"x": 1}, checkpoints=unfinished)
+        experiments.run("nchain", "psrl-paper", settings={"x": 1}, checkpoints=unfinished)
     assert not (tmp_path / "a" / "b").exists()
 
 
@@ -174,7 +174,7 @@ def test_killed_while_results_are_put_in_place(tmp_path, whole, monkeypatch):
     ("number", "code", "word"), [(signal.SIGINT, 130, "Interrupted"), (signal.SIGTERM, 143, "Term")]
 )
 def test_the_program_is_interrupted_and_goes_on(program, tmp_path, number, code, word):
-    command = ("run", "--env", "nchain", "--agent", "psrl", "--steps", "300000", "--runs", "20", "--quiet")
+    command = ("run", "--env", "nchain", "--agent", "psrl-paper", "--steps", "300000", "--runs", "20", "--quiet")
     process = program.start(*command, "--out", "a")
     while not (tmp_path / "a" / "checkpoint" / "lock.json").exists():
         assert process.poll() is None
@@ -212,7 +212,7 @@ def wait_for_compilation(process, seconds=60):
 
 @pytest.mark.kills
 def test_terminated_without_a_folder(program):
-    process = program.start("run", "--env", "nchain", "--agent", "psrl", "--steps", "2000000000", "--quiet")
+    process = program.start("run", "--env", "nchain", "--agent", "psrl-paper", "--steps", "2000000000", "--quiet")
     wait_for_compilation(process)
     process.terminate()
     _, err = process.communicate(timeout=120)
@@ -221,15 +221,15 @@ def test_terminated_without_a_folder(program):
 
 def test_threads(tmp_path):
     """Runs and comparisons from several threads return, with the numbers that they have alone."""
-    alone = experiments.run("nchain", "psrl", steps=100, runs=2)
-    compared = experiments.compare_agents("nchain", ["q-learning", "psrl"], steps=60, runs=2)
+    alone = experiments.run("nchain", "psrl-paper", steps=100, runs=2)
+    compared = experiments.compare_agents("nchain", ["q-learning", "psrl-paper"], steps=60, runs=2)
     found = []
 
     def work(number):
         if number % 2:
-            found.append((experiments.run("nchain", "psrl", steps=100, runs=2).total == alone.total).all())
+            found.append((experiments.run("nchain", "psrl-paper", steps=100, runs=2).total == alone.total).all())
         else:
-            again = experiments.compare_agents("nchain", ["q-learning", "psrl"], steps=60, runs=2)
+            again = experiments.compare_agents("nchain", ["q-learning", "psrl-paper"], steps=60, runs=2)
             found.append(again.to_dict()["agents"] == compared.to_dict()["agents"])
 
     threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(4)]

@@ -19,25 +19,34 @@ False
 >>> seen = agenda.observe(seen, Transition(*map(jnp.asarray, (0, 0, 1.0, 1, False))))
 >>> bool(agenda.due("doubling", seen, jnp.array(1))), type(seen).__name__  # the first visit of a pair
 (True, 'Agenda')
->>> from bellief.agents import psrl
+>>> from bellief.agents import psrl, psrl_paper
 >>> agenda.check_schedule("eager")
->>> agenda.schedule_of(psrl.Config())
+>>> agenda.schedule_of(psrl_paper.Config())
 'triangular'
->>> agenda.is_self_scheduled(psrl.Config())
-False
+>>> [agenda.is_self_scheduled(agent.Config()) for agent in (psrl, psrl_paper)]
+[True, False]
+>>> agenda.triangular_by_default().default
+'triangular'
 """
 
-from typing import NamedTuple
+import dataclasses
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
 from bellief.errors import UserError
+from bellief.files import OMIT_DEFAULT
 from bellief.types import Spaces, Transition
 
 TRIANGULAR, DOUBLING, EPISODE, EAGER = "triangular", "doubling", "episode", "eager"
 SELF_SCHEDULED = (DOUBLING, EPISODE, EAGER)
 SCHEDULES = (TRIANGULAR, *SELF_SCHEDULED)
+
+
+def triangular_by_default() -> Any:
+    """The field `schedule` of an agent whose default is the paper's."""
+    return dataclasses.field(default=TRIANGULAR, metadata={OMIT_DEFAULT: True})
 
 
 class Agenda(NamedTuple):

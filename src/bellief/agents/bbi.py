@@ -1,18 +1,18 @@
-"""Bayesian Backwards Induction with a choice of action rules and value beliefs; the defaults are the paper's.
+"""Bayesian backwards induction with a learned prior: optimism carried back through means and variances of values.
 
-Two value beliefs: `gaussian` is the paper's (`bbi_paper` is that algorithm alone); `joint` (ours) keeps each value with
-the MDP it came from, so that the spread over value functions survives the induction and an action rule can use it. With
-a point psi_H and the `mean` rule the joint belief makes BBI the backup of MMBI (multi-MDP backwards induction).
+The belief learns how deterministic transitions are and how noisy rewards are (`beliefs.learned`); the induction carries
+mean and variance of every value back and acts on mean + `optimism` standard deviations (`induction.moments`). Values of
+the last plan are where the next one starts, so a plan costs as many steps back as something has changed.
 
 >>> import jax
 >>> from bellief.agents import bbi
 >>> from bellief.envs import make
 >>> from bellief.types import Transition
->>> config = bbi.Config(horizon=5, mdps=3, samples=4, utility_samples=2)
+>>> config = bbi.Config(discount=0.9)
 >>> key, spaces = jax.random.key(0), make("nchain").spaces()
 >>> state = bbi.init(key, config, spaces)
 >>> state = bbi.update(config, state, Transition(*map(jax.numpy.asarray, (0, 1, 0.0, 1, False))))
->>> state, info = jax.jit(bbi.plan, static_argnums=(1, 2))(key, config, spaces, state)
+>>> state, info = bbi.plan(key, config, spaces, state)
 >>> type(state).__name__, type(info).__name__, info.value_sd.shape
 ('State', 'Info', (5,))
 >>> bbi.act(key, config, state, jax.numpy.array(1)).item() in (0, 1)
@@ -23,228 +23,133 @@ True
 
 import dataclasses
 import math
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from bellief.agents import bbi_paper, rules
-from bellief.agents.bbi_paper import Info, value_span
-from bellief.agents.tabular import State, act, init, policy, sample_mdps, update, zeros
-from bellief.beliefs import tabular
+from bellief.agents import agenda
+from bellief.agents.tabular import act
+from bellief.beliefs import learned
 from bellief.errors import UserError
-from bellief.induction import method1
-from bellief.mdp import bellman
-from bellief.mdp.tabular import TabularMDP
-from bellief.types import Spaces
-from bellief.values import joint
+from bellief.induction import moments, value_iteration
+from bellief.induction.moments import by_size
+from bellief.types import Spaces, Transition
 
-__all__ = ["Config", "Info", "State", "act", "init", "plan", "policy", "update", "value_span"]
+__all__ = ["Config", "Info", "State", "act", "init", "plan", "policy", "update"]
 
-VALUES = ("gaussian", "joint")
+RULES = ("optimistic", "mean", "thompson")
 
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """Settings; the defaults are the paper's. `None` means: decided by the other settings, as documented here.
+    """Settings.
 
     Args:
-        rule: `mean` (the paper), `thompson` (one draw: with `joint` of one MDP for the whole plan, which is posterior
-            sampling; with `gaussian` of one sampled value at every step), `optimistic` or `cautious`.
-        values: value belief; `gaussian` with the `mean` rule (the paper), `joint` with any other rule.
-        samples: K; 50, or 20 from 100 states on (the paper's choice for LavaLake 10x10 and Maze).
-        optimism, quantile: `optimistic` acts on mean + optimism * sd, or on a quantile where one is given.
-        foresight: 10 for `optimistic`, infinite otherwise. The sampled MDPs show what the belief may become after so
-            many more visits of each pair (`tabular.look_ahead`); infinitely many are the posterior itself.
-        foresight_growth: the visits grow beyond `foresight` to so many times the average number that a pair will
-            receive before the next update, so that no pair is abandoned; zero keeps them constant.
-        second_opinion: with `joint`, as many MDPs again are drawn under a prior whose rows weigh one observation, and
-            each action gets the better of the two scores (see docs/acting.md). On for `optimistic`, off otherwise;
-            also off where the prior itself weighs no more than that.
-        draw_every: with `joint`, every so many updates follow one draw from the posterior instead of the rule; zero
-            means never.
-        tail: `cautious` acts on the mean of the worst `tail` of the distribution.
-        final: psi_H; `zero`, or `own`: each sampled MDP's infinite-horizon values under the current policy.
+        rule: `optimistic`; `mean`, which is the same without optimism; or `thompson`: every plan follows one draw from
+            the posterior.
+        optimism: actions maximise mean + optimism * sd of their value.
+        tolerance: a plan ends when no value moves by more than this times the largest reward.
+        most_sweeps: the most steps back of one plan; the next one goes on from there.
+        draws: plans number 4, 9, 16, 25, ... follow one draw from the posterior instead. Where a pair is met again and
+            again its uncertainty adds up faster than variances do, and an agent that goes by these alone may settle
+            for too little; a draw errs in the same way at every visit of a pair, and ever rarer draws cost little.
+        schedule: when to plan, see `bellief.agents.agenda`.
     """
 
-    values: str | None = None
-    rule: str = "mean"
-    horizon: int = 100
+    rule: str = "optimistic"
     discount: float = 0.99
-    mdps: int = 10
-    samples: int | None = None
-    utility_samples: int = 10
-    utilities: str = "values"
-    likelihood: str = "mixture"
-    sigma_fraction: float = 0.01
-    final: str = "zero"
-    optimism: float = 2.0
-    quantile: float | None = None
-    tail: float = 0.25
-    foresight: float | None = None
-    foresight_growth: float = 0.0
-    second_opinion: bool | None = None
-    draw_every: int = 0
-    prior: tabular.Prior = tabular.PAPER_PRIOR
+    optimism: float = 1.0
+    tolerance: float = 1e-4
+    most_sweeps: int = 100
+    draws: bool = True
+    schedule: str = agenda.EAGER
 
     def __post_init__(self):
-        if self.values not in (None, *VALUES):
-            raise UserError(f"bbi has no value belief '{self.values}'; choose one of {', '.join(VALUES)}.")
-        if self.rule not in rules.RULES:
-            raise UserError(f"bbi has no action rule '{self.rule}'; choose one of {', '.join(rules.RULES)}.")
-        if self.final not in ("zero", "own"):
-            raise UserError(f"bbi knows no final value '{self.final}'; choose zero or own.")
-        if self.draw_every < 0:
-            raise UserError(f"draw_every must be zero or more, not {self.draw_every}.")
-        if self.quantile is not None and not 0 < self.quantile < 1:
-            raise UserError(f"quantile must lie between 0 and 1, not {self.quantile}.")
+        if self.rule not in RULES:
+            raise UserError(f"bbi has no action rule '{self.rule}'; choose one of {', '.join(RULES)}.")
+        if not 0 < self.discount < 1:
+            raise UserError(f"discount must lie between 0 and 1, not {self.discount}.")
         if not 0 <= self.optimism < math.inf:
             raise UserError(f"optimism must be a finite number from 0, not {self.optimism}.")
-        if self.foresight is not None and not self.foresight > 0:
-            raise UserError(f"foresight must be positive, not {self.foresight}.")
-        if not 0 <= self.foresight_growth < math.inf:
-            raise UserError(f"foresight_growth must be a finite number from 0, not {self.foresight_growth}.")
-        if self.second_opinion and self.value_belief() != "joint":
-            raise UserError("second_opinion needs the joint value belief: leave it out, or set values=joint.")
-        if not 0 < self.tail <= 1:
-            raise UserError(f"tail must lie in (0, 1], not {self.tail}.")
-        self.paper()
+        if not self.tolerance > 0 or self.most_sweeps < 1:
+            raise UserError(
+                f"tolerance must be positive and most_sweeps at least 1, not {self.tolerance} and {self.most_sweeps}."
+            )
+        agenda.check_schedule(self.schedule)
 
-    def paper(self) -> bbi_paper.Config:
-        """The settings that Algorithm 3 has, checked."""
-        names = [field.name for field in dataclasses.fields(bbi_paper.Config)]
-        return bbi_paper.Config(**{name: getattr(self, name) for name in names})
 
-    def method1_settings(self, states: int) -> method1.Settings:
-        """Settings of the Gaussian induction for a problem with so many states."""
-        return self.paper().method1_settings(states)
+class State(NamedTuple):
+    """What has been learned, the chosen actions, the values of the last plan that was no draw, and plans so far."""
 
-    def least_foresight(self) -> float:
-        """The foresight in use, before it grows."""
-        if self.foresight is not None:
-            return self.foresight
-        return 10.0 if self.rule == "optimistic" else math.inf
+    belief: learned.Belief
+    actions: Int[Array, "S"]
+    values: moments.Values
+    plans: Int[Array, ""]
 
-    def value_belief(self) -> str:
-        """The value belief in use."""
-        if self.values is not None:
-            return self.values
-        return "gaussian" if self.rule == "mean" else "joint"
 
-    def priors(self, outcomes: int) -> tuple[tabular.Prior, ...]:
-        """The priors under which MDPs are drawn, for pairs with so many possible outcomes."""
-        light = dataclasses.replace(self.prior, sparse=True, row_weight=1.0)
-        wanted = self.rule == "optimistic" if self.second_opinion is None else self.second_opinion
-        heavier = self.prior.concentration(outcomes) > light.concentration(outcomes)
-        return (self.prior, light) if wanted and heavier and self.value_belief() == "joint" else (self.prior,)
+class Info(NamedTuple):
+    """Steps back that the plan took, and mean and spread of the values of its policy."""
+
+    sweeps: Int[Array, ""]
+    value_mean: Float[Array, "S"]
+    value_sd: Float[Array, "S"]
+
+
+def init(key: Key[Array, ""], config: Config, spaces: Spaces) -> State:
+    """Nothing learned; actions at random until the first plan."""
+    del config
+    actions = jax.random.randint(key, (spaces.states,), 0, spaces.actions)
+    nothing = jnp.zeros(spaces.states, float)
+    return State(learned.init(spaces), actions, moments.Values(nothing, nothing), jnp.array(0, jnp.int32))
 
 
 def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> tuple[State, Info]:
-    """Sample MDPs, run the induction from V_H back to V_1, keep the first step's actions."""
-    mdp_key, induction_key = jax.random.split(key)
-    follow_draw = _is_draw(config, state.belief)
-    priors = config.priors(state.belief.counts.shape[-1])
-    keys = jax.random.split(mdp_key, len(priors) * config.mdps).reshape(len(priors), config.mdps)
-    drawn = [
-        _draw(own_keys, config, prior, spaces, state.belief, follow_draw)
-        for prior, own_keys in zip(priors, keys, strict=True)
-    ]
-    mdps = jax.tree.map(lambda *parts: jnp.concatenate(parts), *drawn)
-    final = zeros(mdps)
-    if config.final == "own":
-        final = jax.vmap(bellman.evaluate_exact, in_axes=(0, None))(mdps, policy(config, state))
-    if config.value_belief() == "joint":
-        actions, info = induce_joint(induction_key, config, mdps, final, follow_draw)
-    else:
-        sigma = config.sigma_fraction * value_span(config.paper(), spaces, state.belief)
-        settings = config.method1_settings(spaces.states)
-        actions, info = bbi_paper.induce(
-            induction_key, settings, config.horizon, mdps, final, sigma, gaussian_score(config)
+    """Steps back from the last plan's values until they settle, or now and then the solution of a drawn MDP."""
+    draw_key, tie_key = jax.random.split(key)
+    belief = state.belief
+    ties = jax.random.uniform(tie_key, (spaces.states, spaces.actions), state.values.mean.dtype)
+    tolerance = config.tolerance * belief.rewards.largest
+
+    def by_rule(slots: int) -> moments.Solution:
+        problem = moments.prepare(belief, slots)
+        optimism = 0.0 if config.rule == "mean" else config.optimism
+        return moments.solve(ties, problem, state.values, config.discount, optimism, tolerance, config.most_sweeps)
+
+    def by_draw(slots: int) -> moments.Solution:
+        drawn = learned.sample(draw_key, belief, slots)
+        found = value_iteration.solve(
+            ties, drawn, belief.ends, state.values.mean, config.discount, tolerance, config.most_sweeps
         )
-    return State(state.belief, actions), info
+        return moments.Solution(found.actions, state.values, found.sweeps)
 
-
-def _is_draw(config: Config, belief: tabular.TabularBelief) -> Bool[Array, ""]:
-    """Whether this update follows one posterior draw. Update number i of the paper's schedule comes after about
-    i^2 / 2 observations, from which the number follows without counting.
-    """
-    if config.draw_every == 0:
-        return jnp.array(False)
-    observed = jnp.sum(belief.rewards.count).astype(jnp.float32)
-    number = jnp.round(jnp.sqrt(2 * observed)).astype(jnp.int32)
-    return number % config.draw_every == config.draw_every - 1
-
-
-def _draw(
-    keys: Key[Array, "J"],
-    config: Config,
-    prior: tabular.Prior,
-    spaces: Spaces,
-    belief: tabular.TabularBelief,
-    follow_draw: Bool[Array, ""],
-) -> TabularMDP:
-    """MDPs that show what the belief may become within the foresight."""
-    mdps, least = sample_mdps(keys, prior, belief, spaces, config.discount), config.least_foresight()
-    if math.isinf(least):
-        return mdps
-    # On the paper's schedule the next update after t steps is about sqrt(2 t) steps away.
-    observed = belief.rewards.count
-    average = jnp.sqrt(2 * jnp.sum(observed).astype(mdps.reward.dtype)) / observed.size
-    visits = jnp.maximum(least, config.foresight_growth * average)
-    # With this many visits ahead the draw is unchanged.
-    visits = jnp.where(follow_draw, 1e30, visits)
-    return jax.vmap(lambda mdp: tabular.look_ahead(prior, belief, mdp, visits))(mdps)
-
-
-def score(
-    key: Key[Array, ""], config: Config, q_samples: Float[Array, "n S A"], mass: Float[Array, "n"]
-) -> Float[Array, "S A"]:
-    """What the configured rule thinks of every state and action."""
     if config.rule == "thompson":
-        return rules.one_draw(key, q_samples, mass)
-    if config.rule == "optimistic":
-        return rules.optimistic(q_samples, mass, config.optimism, config.quantile)
-    if config.rule == "cautious":
-        return rules.cautious(q_samples, mass, config.tail)
-    return rules.mean(q_samples, mass)
+        solution = by_size(belief, by_draw)
+    elif config.draws and config.rule == "optimistic":
+        solution = jax.lax.cond(
+            _is_draw(state.plans + 1), lambda: by_size(belief, by_draw), lambda: by_size(belief, by_rule)
+        )
+    else:
+        solution = by_size(belief, by_rule)
+    info = Info(solution.sweeps, solution.values.mean, jnp.sqrt(solution.values.variance))
+    return State(belief, solution.actions, solution.values, state.plans + 1), info
 
 
-def gaussian_score(config: Config) -> bbi_paper.Score:
-    """The configured rule on the distribution of Q_jk = r_j + discount P_j V_k with mass w_jk / K."""
-    if config.rule == "mean":
-        return bbi_paper.mean_q
-
-    def by_rule(key, mdps, values, weight):
-        q_samples = mdps.reward[:, None] + config.discount * jnp.einsum("jsat,kt->jksa", mdps.transition, values)
-        mass = (weight / len(values)).reshape(-1)
-        return score(key, config, q_samples.reshape(-1, *q_samples.shape[2:]), mass)
-
-    return by_rule
+def _is_draw(number: Int[Array, ""]) -> Bool[Array, ""]:
+    """Whether it is a square, except for one: the first plan has nothing to draw from."""
+    root = jnp.round(jnp.sqrt(number.astype(jnp.float32))).astype(jnp.int32)
+    return (root * root == number) & (number > 1)
 
 
-def induce_joint(
-    key: Key[Array, ""], config: Config, mdps: TabularMDP, final: Float[Array, "J S"], follow_draw: Bool[Array, ""]
-) -> tuple[Int[Array, "S"], Info]:
-    """Algorithm 3 with the joint belief. psi_H is a point for each MDP, and stays one: Q_j is known exactly."""
-    rule_key, tie_key = jax.random.split(key)
-    even = jnp.full(config.mdps, 1 / config.mdps, final.dtype)
-    states = jnp.arange(final.shape[1])
+def update(config: Config, state: State, transition: Transition) -> State:
+    """Account for one transition; the plan stays as it is until the next one."""
+    del config
+    return state._replace(belief=learned.update(state.belief, transition))
 
-    def step(carry, ties):
-        belief, _ = carry
-        q_values = mdps.reward + config.discount * jnp.einsum("jsat,jt->jsa", mdps.transition, belief.mean)
-        # Thompson's draw is of one MDP for the whole plan, so its key is the same at every step.
-        # One action for all MDPs; the priors differ only in the score that they give it.
-        by_prior = q_values.reshape(-1, config.mdps, *q_values.shape[1:])
-        scores = jnp.max(jax.vmap(lambda q_samples: score(rule_key, config, q_samples, even))(by_prior), axis=0)
-        scores = jnp.where(follow_draw, q_values[0], scores)
-        actions = rules.argmax_with(ties, scores)
-        return (joint.point(q_values[:, states, actions]), actions), None
 
-    first = (joint.point(final), jnp.zeros(len(states), jnp.int32))
-    ties = rules.tie_breakers(jax.random.split(tie_key, config.horizon), mdps.reward.shape[1:], final.dtype)
-    (belief, actions), _ = jax.lax.scan(step, first, ties)
-    # What is reported is the belief under the agent's own prior, not the second opinion.
-    belief = joint.point(belief.mean[: config.mdps])
-    one, none = jnp.ones((), final.dtype), jnp.array(0, jnp.int32)  # every value sample belongs to one MDP
-    return actions, Info(one, none, none, joint.mean(belief), joint.sd(belief))
+def policy(config: Config, state: State) -> Float[Array, "S A"]:
+    """The stationary policy that the agent follows now."""
+    del config
+    actions = state.belief.rows.visits.shape[1]
+    return jax.nn.one_hot(state.actions, actions, dtype=state.values.mean.dtype)

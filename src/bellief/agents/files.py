@@ -18,11 +18,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from bellief.errors import UserError
-from bellief.files import read_archive, write_whole
-from bellief.registry import AGENTS, find
+from bellief.files import OMIT_DEFAULT, read_archive, write_whole
+from bellief.registry import AGENTS, DISCRETE, find, restored_name, stored_name
 from bellief.types import BoxSpaces, Spaces
 
-FORMAT = 1
+# A file of format 1 names agents as version 0.1 did; format 2 is written for agents that have a new meaning since.
+FORMAT = 2
 _KIND = "bellief agent"
 _HEADER = "header"
 
@@ -72,11 +73,12 @@ def save_agent(path: str | Path, agent: Any, config: Any, spaces: Spaces, state:
     module = find(AGENTS, "agent", agent).load() if isinstance(agent, str) else agent
     leaves = named_leaves(state)
     check_fit(_template(module, config, spaces), leaves, f"The state does not belong to agent '{name}' in this")
+    generation, stored = stored_name(name, DISCRETE) if isinstance(agent, str) else (1, name)
     header = {
         "kind": _KIND,
-        "format": FORMAT,
+        "format": generation,
         "bellief": _version(),
-        "agent": name,
+        "agent": stored,
         "config": encode_config(config, name),
         "spaces": _encode(tuple(spaces), "spaces"),
         "leaves": [{"name": leaf, "shape": list(array.shape), "dtype": str(array.dtype)} for leaf, array in leaves],
@@ -102,7 +104,7 @@ def load_agent(path: str | Path, agent: Any = None) -> SavedAgent:
     bellief.errors.UserError: There is no file nowhere.npz; name one written by save_agent.
     """
     header, arrays = _read(Path(path))
-    name = header["agent"]
+    name = restored_name(header["format"], header["agent"], DISCRETE) if agent is None else header["agent"]
     module = agent if agent is not None else find(AGENTS, "agent", name).load()
     config = decode_config(header["config"], module.Config, f"{path} cannot be used with agent '{name}'")
     spaces = header["spaces"]
@@ -223,12 +225,21 @@ def _check_header(header: dict[str, Any]) -> dict[str, Any]:
 
 def encode_config(config: Any, agent: str) -> dict[str, Any]:
     """Settings as JSON data; `UserError` where they would not come back the same."""
-    encoded = {field.name: _encode(getattr(config, field.name), field.name) for field in dataclasses.fields(config)}
+    encoded = {field.name: _encode(getattr(config, field.name), field.name) for field in _written(config)}
     again = decode_config(encoded, type(config), f"The settings of agent '{agent}' cannot be saved")
     for field in dataclasses.fields(config):
         if getattr(again, field.name) != getattr(config, field.name):
             raise UserError(f"The setting '{field.name}' of agent '{agent}' cannot be saved: it would not come back.")
     return encoded
+
+
+def _written(value: Any) -> list[Any]:
+    """The fields of a dataclass that files hold."""
+    return [
+        field
+        for field in dataclasses.fields(value)
+        if not (field.metadata.get(OMIT_DEFAULT) and getattr(value, field.name) == field.default)
+    ]
 
 
 def _encode(value: Any, name: str) -> Any:
@@ -239,9 +250,7 @@ def _encode(value: Any, name: str) -> Any:
     if isinstance(value, tuple):
         return [_encode(item, name) for item in value]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {
-            "fields": {field.name: _encode(getattr(value, field.name), name) for field in dataclasses.fields(value)}
-        }
+        return {"fields": {field.name: _encode(getattr(value, field.name), name) for field in _written(value)}}
     raise UserError(
         f"The setting '{name}' is a {type(value).__name__}, which cannot be saved: use numbers, text, tuples or frozen "
         "dataclasses of these."

@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from bellief.agents import rules
+from bellief.agents import agenda, rules
 from bellief.agents.tabular import State, act, init, policy, sample_mdps, update, zeros
 from bellief.beliefs import tabular
 from bellief.errors import UserError
@@ -39,18 +39,22 @@ __all__ = ["Config", "Info", "State", "act", "induce", "init", "plan", "policy",
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """Settings: as many MDPs and steps ahead as BBI has, since the paper does not say."""
+    """Settings: as many MDPs and steps ahead as BBI has, since the paper does not say; when to plan is told by
+    `schedule`, see `bellief.agents.agenda`.
+    """
 
     horizon: int = 100
     discount: float = 0.99
     mdps: int = 10
     prior: tabular.Prior = tabular.PAPER_PRIOR
+    schedule: str = agenda.triangular_by_default()
 
     def __post_init__(self):
         if not 0 < self.discount <= 1:
             raise UserError(f"discount must lie in (0, 1], not {self.discount}.")
         if self.horizon < 1 or self.mdps < 1:
             raise UserError(f"horizon and mdps must be at least 1, not {self.horizon} and {self.mdps}.")
+        agenda.check_schedule(self.schedule)
 
 
 class Info(NamedTuple):

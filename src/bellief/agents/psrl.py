@@ -1,4 +1,7 @@
-"""Posterior sampling (Strens 2000): solve one MDP drawn from the posterior, follow its policy until the next update.
+"""Posterior sampling with a learned prior: one MDP drawn from `beliefs.learned`, solved, followed until the next plan.
+
+A drawn row is the outcomes that were seen, a few atoms for the rest, and something even, so that large tables are
+solved by what is known of them.
 
 >>> import jax
 >>> from bellief.agents import psrl
@@ -24,58 +27,88 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from bellief.agents import rules
-from bellief.agents import tabular as shared
-from bellief.agents.tabular import act, policy, update
-from bellief.beliefs import tabular
+from bellief.agents import agenda
+from bellief.agents.tabular import act
+from bellief.beliefs import learned
 from bellief.errors import UserError
-from bellief.mdp import bellman
-from bellief.types import Spaces
+from bellief.induction import moments, value_iteration
+from bellief.types import Spaces, Transition
 
 __all__ = ["Config", "Info", "State", "act", "init", "plan", "policy", "update"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """Settings. `tolerance` is how exactly the sampled MDP is solved, as a fraction of the span of possible values."""
+    """Settings.
+
+    Args:
+        tolerance: the drawn MDP is solved until no value moves by more than this times the largest reward.
+        most_sweeps: the most steps of value iteration of one plan, which begins at the last plan's values.
+        schedule: when to plan, see `bellief.agents.agenda`.
+    """
 
     discount: float = 0.99
-    tolerance: float = 1e-4
-    prior: tabular.Prior = tabular.PAPER_PRIOR
+    tolerance: float = 1e-3
+    most_sweeps: int = 500
+    schedule: str = agenda.EAGER
 
     def __post_init__(self):
         if not 0 < self.discount < 1:
             raise UserError(f"discount must lie between 0 and 1, not {self.discount}.")
-        if not self.tolerance > 0:
-            raise UserError(f"tolerance must be positive, not {self.tolerance}.")
+        if not self.tolerance > 0 or self.most_sweeps < 1:
+            raise UserError(
+                f"tolerance must be positive and most_sweeps at least 1, not {self.tolerance} and {self.most_sweeps}."
+            )
+        agenda.check_schedule(self.schedule)
 
 
 class State(NamedTuple):
-    """The belief, the chosen actions, and the last solution, from which the next one starts."""
+    """What has been learned, the chosen actions, and the last solution, from which the next one starts."""
 
-    belief: tabular.TabularBelief
+    belief: learned.Belief
     actions: Int[Array, "S"]
     values: Float[Array, "S"]
 
 
 class Info(NamedTuple):
-    """Greedy steps that the solver took, and the sampled MDP's optimal values."""
+    """Steps of value iteration, and the drawn MDP's optimal values."""
 
-    iterations: Int[Array, ""]
+    sweeps: Int[Array, ""]
     value_mean: Float[Array, "S"]
 
 
 def init(key: Key[Array, ""], config: Config, spaces: Spaces) -> State:
-    """No data; actions at random until the first plan."""
-    belief, actions = shared.init(key, config, spaces)
-    return State(belief, actions, jnp.zeros(spaces.states, belief.rewards.mean.dtype))
+    """Nothing learned; actions at random until the first plan."""
+    del config
+    actions = jax.random.randint(key, (spaces.states,), 0, spaces.actions)
+    return State(learned.init(spaces), actions, jnp.zeros(spaces.states, float))
 
 
 def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> tuple[State, Info]:
     """Draw an MDP, solve it, keep its greedy actions."""
-    mdp_key, tie_key = jax.random.split(key)
-    mdp = tabular.sample(mdp_key, config.prior, state.belief, config.discount, support=spaces.support)
-    span = tabular.reward_span(config.prior, state.belief, spaces) / (1 - config.discount)
-    solution = bellman.modified_policy_iteration(mdp, state.values, config.tolerance * span)
-    actions = rules.argmax(tie_key, bellman.action_values(mdp, solution.values))
-    return State(state.belief, actions, solution.values), Info(solution.iterations, solution.values)
+    draw_key, tie_key = jax.random.split(key)
+    belief = state.belief
+    ties = jax.random.uniform(tie_key, (spaces.states, spaces.actions), state.values.dtype)
+    tolerance = config.tolerance * belief.rewards.largest
+
+    def with_slots(slots: int) -> value_iteration.Solution:
+        drawn = learned.sample(draw_key, belief, slots)
+        return value_iteration.solve(
+            ties, drawn, belief.ends, state.values, config.discount, tolerance, config.most_sweeps
+        )
+
+    solution = moments.by_size(belief, with_slots)
+    return State(belief, solution.actions, solution.values), Info(solution.sweeps, solution.values)
+
+
+def update(config: Config, state: State, transition: Transition) -> State:
+    """Account for one transition; the plan stays as it is until the next one."""
+    del config
+    return state._replace(belief=learned.update(state.belief, transition))
+
+
+def policy(config: Config, state: State) -> Float[Array, "S A"]:
+    """The stationary policy that the agent follows now."""
+    del config
+    actions = state.belief.rows.visits.shape[1]
+    return jax.nn.one_hot(state.actions, actions, dtype=state.values.dtype)

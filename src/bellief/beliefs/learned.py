@@ -27,6 +27,8 @@ from bellief.types import Spaces, Transition
 
 # What a drawn row puts on outcomes that were never seen: so many atoms, and the rest evenly.
 ATOMS = 4
+# Numbers of seen outcomes that there are programs for.
+SIZES = (2, 8, 32, 128)
 # Degrees of freedom of the reward of a pair that was never tried.
 FREEDOM = 4.0
 
@@ -80,9 +82,9 @@ def update(belief: Belief, transition: Transition) -> Belief:
 
 
 def sizes(belief: Belief) -> tuple[int, ...]:
-    """Numbers of slots that programs are compiled for: powers of four, and all there are."""
+    """Numbers of slots that programs are compiled for: `SIZES`, and all there are."""
     slots = belief.rows.count.shape[-1]
-    return (*(size for size in (2, 8, 32, 128) if size < slots), slots)
+    return (*(size for size in SIZES if size < slots), slots)
 
 
 def sample(key: Key[Array, ""], belief: Belief, slots: int) -> Draw:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bellief.cli import logs, paper, report, show, sweeps, tally, trust
+from bellief.cli import logs, paper, report, serve, show, sweeps, tally, trust
 from bellief.cli.options import Json, Plot, Quiet, Seed, between, count, split_settings
 from bellief.cli.progress import progress
 from bellief.cli.run_folder import save_run, unfinished_run
@@ -45,6 +45,7 @@ def _root(
 logs.register(app)
 trust.register(app)
 tally.register(app)
+serve.register(app)
 
 
 @app.command()

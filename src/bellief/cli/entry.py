@@ -11,6 +11,7 @@ from typing import Any
 
 from bellief.cli import failures, jax_setup
 from bellief.cli.failures import INTERRUPTED, describe
+from bellief.errors import Notice
 from bellief.fast.compiler_options import set_process_options
 
 
@@ -27,6 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             if not debug:
                 warnings.simplefilter("ignore")
+            warnings.simplefilter("always", Notice)
+            warnings.showwarning = _show_warning
             given, device = jax_setup.take_device(given)
             set_process_options()
             jax_setup.use_device(device)
@@ -42,6 +45,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sentence, code = describe(error)
         _complain(sentence)
     return _flush(code)
+
+
+_show_python_warning = warnings.showwarning
+
+
+def _show_warning(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
+    """A notice as a plain sentence; other warnings, which only `--debug` lets through, as Python shows them."""
+    if issubclass(category, Notice):
+        _complain(f"Note: {message}")
+    else:
+        _show_python_warning(message, category, *place, **more)
 
 
 def _terminate(number: int, frame: Any) -> None:

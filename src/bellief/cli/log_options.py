@@ -28,8 +28,8 @@ Data = Annotated[
         metavar="DATA",
         show_default=False,
         help="CSV, Parquet or JSON-lines files (a path, a glob, a folder; also .gz and .zst), a file that `bellief "
-        "tally` wrote, minari:NAME, or - for standard input. Columns: state, action, reward, next_state; optionally "
-        "terminated, truncated, episode, step. For evaluate, states may be vectors: columns state_NAME and "
+        "tally` wrote, minari:NAME, example:NAME, or - for standard input. Columns: state, action, reward, next_state; "
+        "optionally terminated, truncated, episode, step. For evaluate, states may be vectors: columns state_NAME and "
         "next_state_NAME.",
     ),
 ]
@@ -47,7 +47,12 @@ Discount = Annotated[
     ),
 ]
 PriorName = Annotated[
-    str, typer.Option(metavar="NAME", help="Prior over MDPs: logged (in the units of the log), paper or sparse.")
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Prior over MDPs: logged (in the units of the log; logged:0.5 with rows that weigh half an "
+        "observation), logged-0.1 (the default of version 0.1), paper or sparse.",
+    ),
 ]
 RewardScale = Annotated[
     Any,
@@ -84,6 +89,10 @@ Draws = Annotated[int, count("--draws", "Value functions to draw.")]
 Belief = Annotated[
     str | None,
     typer.Option(metavar="NAME", hidden=True, callback=_note_belief, help="Has no effect any more."),
+]
+RewardRange = Annotated[
+    tuple[float, float] | None,
+    typer.Option(metavar="LOW HIGH", help="The smallest and the largest reward that are possible."),
 ]
 Support = Annotated[
     str | None,

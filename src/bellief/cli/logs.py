@@ -19,6 +19,7 @@ from bellief.cli.log_options import (
     PolicyName,
     PriorName,
     Report,
+    RewardRange,
     RewardScale,
     Start,
     Support,
@@ -34,7 +35,10 @@ def evaluate(
     policy: PolicyName = "uniform",
     discount: Discount = 0.99,
     method: Annotated[
-        str, typer.Option(metavar="NAME", help="joint, gaussian, histogram, method2, method3, monte-carlo or mean-mdp.")
+        str,
+        typer.Option(
+            metavar="NAME", help="joint, bootstrap, gaussian, histogram, method2, method3, monte-carlo, mean-mdp."
+        ),
     ] = "joint",
     prior: PriorName = "logged",
     reward_scale: RewardScale = None,
@@ -55,6 +59,7 @@ def evaluate(
     ] = None,
     belief: Belief = None,
     support: Support = None,
+    reward_range: RewardRange = None,
     features: FeatureMap = None,
     reward_features: FeatureMap = None,
     value_features: FeatureMap = None,
@@ -79,7 +84,8 @@ def evaluate(
         posterior = evaluate(
             log, policy, discount, method=method, prior=prior, reward_scale=reward_scale, horizon=horizon, start=start,
             level=level, seed=seed, mdps=mdps, draws=draws, lookahead=lookahead, final=final,
-            support=support, settings=_look(features, reward_features, value_features, dynamics),
+            support=support, reward_range=reward_range,
+            settings=_look(features, reward_features, value_features, dynamics),
         )  # fmt: skip
         if save is not None:
             posterior.save(save)
@@ -94,7 +100,7 @@ def evaluate(
             document["variance"] = split.to_dict()
         return posterior
 
-    with _answer("Evaluating", source, plot, report, quiet) as ask:
+    with _answer("Evaluating", source, plot, report, quiet, rows=method == "bootstrap") as ask:
         posterior = ask(compute)
     if json:
         show.print_json(posterior.to_dict() | document)
@@ -137,6 +143,7 @@ def compare(
     ] = "behaviour",
     belief: Belief = None,
     support: Support = None,
+    reward_range: RewardRange = None,
     seed: Seed = 0,
     plot: Plot = None,
     report: Report = None,
@@ -151,7 +158,7 @@ def compare(
         return compare(
             log, policies, discount, prior=prior, reward_scale=reward_scale, level=level, horizon=horizon, start=start,
             draws=draws, target=target, simulations=simulations, collector=collector, support=support,
-            seed=seed,
+            reward_range=reward_range, seed=seed,
         )  # fmt: skip
 
     with _answer("Comparing", source, plot, report, quiet) as ask:
@@ -172,12 +179,18 @@ def improve(
     tail: Annotated[
         float, typer.Option(parser=between("--tail", 0, 1), metavar="NUMBER", help="For quantile and cvar.")
     ] = 0.1,
+    mode: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="safe: differ from the log only where data support it; free: anywhere."),
+    ] = "safe",
     min_visits: Annotated[
-        int,
+        int | None,
         typer.Option(
-            parser=whole("--min-visits"), metavar="N", help="Recommend only actions tried so often in their state."
+            parser=whole("--min-visits"),
+            metavar="N",
+            help="Recommend only actions tried so often in their state; without it 5 if safe, 1 if free.",
         ),
-    ] = 1,
+    ] = None,
     prior: PriorName = "logged",
     reward_scale: RewardScale = None,
     level: Level = 0.9,
@@ -188,6 +201,7 @@ def improve(
     ] = None,
     belief: Belief = None,
     support: Support = None,
+    reward_range: RewardRange = None,
     seed: Seed = 0,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the policy as a CSV file that --policy reads.")
@@ -206,7 +220,7 @@ def improve(
         improvement = improve(
             log, discount, objective=objective, tail=tail, min_visits=min_visits, prior=prior,
             reward_scale=reward_scale, level=level, start=start, draws=draws, mdps=mdps,
-            support=support, seed=seed,
+            support=support, reward_range=reward_range, mode=mode, seed=seed,
         )  # fmt: skip
         if out is not None:
             save_policy(out, improvement.probabilities, improvement.state_labels, improvement.action_labels)
@@ -275,12 +289,12 @@ def register(app: typer.Typer) -> None:
 
 
 @contextlib.contextmanager
-def _answer(doing: str, source: LogSource, plot: Path | None, report: Path | None, quiet: bool):
+def _answer(doing: str, source: LogSource, plot: Path | None, report: Path | None, quiet: bool, rows: bool = False):
     """Read the log piece by piece, let the command compute, and write picture and page, all under one progress bar."""
     with progress(doing, quiet):
 
         def ask(compute: Callable[[Any], Any]) -> Any:
-            result = compute(source.log())
+            result = compute(source.rows() if rows else source.log())
             if plot is not None:
                 axes = result.comparison.plot() if not hasattr(result, "plot") else result.plot()
                 show.write_picture(axes, plot)

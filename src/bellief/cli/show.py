@@ -28,6 +28,8 @@ def print_lines(*lines: str) -> None:
 
 def print_posterior(document: dict[str, Any], policy: str) -> None:
     """The start value, the value of each state, and what the reader should know."""
+    from bellief.evaluation.diagnostics import CANNOT_TELL, supported_sentence
+
     low, high = (f"{(1 + side * document['level']) / 2:.4g}" for side in (-1, 1))
     table = make_table("state", "mean", "sd", f"quantile {low}", f"quantile {high}")
     table.add_row("start", *_cells(document["start"], "low", "high"), end_section=True, style="bold")
@@ -38,10 +40,14 @@ def print_posterior(document: dict[str, Any], policy: str) -> None:
         f"Value of policy {policy}, discount {document['discount']:g}, method {document['method']}",
         f"{document['transitions']} transitions, {_size_of_states(document)}, {document['actions']} actions",
     )
+    told = [warning for warning in document["diagnostics"]["warnings"] if warning.startswith(CANNOT_TELL)]
+    print_lines(*told)
     print_table(table)
     if len(rows) > LONGEST_TABLE:
         print_lines(f"and {len(rows) - LONGEST_TABLE} more states (--json shows all)")
-    print_lines(*(f"Note: {warning}" for warning in document["diagnostics"]["warnings"]))
+    if document["diagnostics"].get("supported") is not None and not told:
+        print_lines(supported_sentence(document["diagnostics"]))
+    print_lines(*(f"Note: {warning}" for warning in document["diagnostics"]["warnings"] if warning not in told))
 
 
 def _size_of_states(document: dict[str, Any]) -> str:

@@ -28,7 +28,8 @@ def tally(
         typer.Argument(
             metavar="[DATA]...",
             show_default=False,
-            help="Files (CSV, Parquet, JSON lines; .gz, .zst), globs, folders, minari:NAME; or files of tallies.",
+            help="Files (CSV, Parquet, JSON lines; .gz, .zst), globs, folders, minari:NAME, - for standard input; or "
+            "files of tallies.",
         ),
     ] = None,
     out: Annotated[
@@ -47,10 +48,11 @@ def tally(
     quiet: Quiet = False,
 ) -> None:
     """Count a log: how often each action led where, with what rewards. Every command takes that file for a log."""
+    files = ["/dev/stdin" if path == "-" else path for path in data or []]
     with progress("Counting", quiet) as report:
         counts = read_tally(
-            data or None, states=states, actions=actions, labels=True if labels else None, columns=columns, query=query,
-            database=database, engine=engine, address=address, threads=threads, progress=report,
+            files or None, states=states, actions=actions, labels=True if labels else None, columns=columns,
+            query=query, database=database, engine=engine, address=address, threads=threads, progress=report,
         )  # fmt: skip
         if out is not None:
             counts.save(out)

@@ -299,8 +299,9 @@ def certify(
     check_memory(states, actions, tables=1)
     if discount == 1 and not terminates:
         raise UserError("With discount 1 and no ends the value is infinite: let episodes end, or lower the discount.")
-    unit = UNIT_LOGGED if prior == "logged" else PRIORS[prior]
-    passes = 2 if estimated and prior == "logged" else 1
+    from_log = prior not in PRIORS
+    unit = UNIT_LOGGED if from_log else PRIORS[prior]
+    passes = 2 if estimated and from_log else 1
 
     def run(number: int, belief_prior: "str | None") -> Calibration:
         return calibrate(
@@ -319,4 +320,4 @@ def certify(
         )
 
     settings = counts | {"discount": discount, "ends": terminates, "prior": prior, "method": method}
-    return Certificate(settings, run(0, None), run(1, "logged") if passes == 2 else None)
+    return Certificate(settings, run(0, None), run(1, prior) if passes == 2 else None)

@@ -151,7 +151,8 @@ def collect_next(
         rewards = (slopes.reward_variances(problem) - slopes.reward_variances(problem, visits)).reshape(seen.shape)
         reduction = rows + np.where(time > 0, time**2 * rewards, 0.0)
     reduction[np.isnan(reduction)] = np.inf  # the difference of two infinite variances
-    variance = float((values @ problem.start).var(ddof=1)) if np.isfinite(reduction).all() and draws > 1 else None
+    start = problem.start_values(values, seed)
+    variance = float(start.var(ddof=1)) if np.isfinite(reduction).all() and draws > 1 else None
     return CollectionPlan(reduction, time, seen, variance, visits, len(log), log.state_labels, log.action_labels)
 
 

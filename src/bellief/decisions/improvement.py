@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from bellief.decisions.policy_comparison import PolicyComparison, comparison_of
 from bellief.errors import UserError
 from bellief.evaluation.checks import check_choice, check_numbers
+from bellief.evaluation.diagnostics import FEW_VISITS
 from bellief.evaluation.policy_value import posterior_of
 from bellief.evaluation.posterior import ValuePosterior
 from bellief.evaluation.problem import prepare
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 OBJECTIVES = ("mean", "quantile", "cvar")
+MODES = ("safe", "free")
 MOST_ROUNDS = 100
 
 # MDPs in which the policy is chosen, and the states above which a tenth of them has to do.
@@ -34,8 +36,10 @@ JUDGING_STREAM = 0x5EED
 class Improvement:
     """A recommended policy, its posterior, and its comparison with what the log did.
 
-    `policy[s]` is an action; `objective_value` is what was maximised, in the MDPs that it was chosen in, and
-    `judged_value` the same in fresh ones. `comparison` has the policies `improved` and `behaviour`.
+    `policy[s]` is the action that is recommended, `probabilities` the policy as a table: in the mode `safe` rarely
+    tried actions keep the probability that the log gave them. `objective_value` is what was maximised, in the MDPs that
+    it was chosen in, and `judged_value` the same in fresh ones. `comparison` has the policies `improved` and
+    `behaviour`.
 
     >>> import bellief
     >>> data = bellief.Transitions.from_arrays([0] * 40, [0, 1] * 20, [1.0, 2.0] * 20, [0] * 40)
@@ -53,13 +57,10 @@ class Improvement:
     judged_value: float
     rounds: int
     visits: Int[np.ndarray, "S A"]
+    probabilities: Float[np.ndarray, "S A"]
+    mode: str = "safe"
     state_labels: Labels = None
     action_labels: Labels = None
-
-    @property
-    def probabilities(self) -> Float[np.ndarray, "S A"]:
-        """The policy as a table of probabilities."""
-        return np.eye(self.visits.shape[1])[self.policy]
 
     @property
     def prob_better(self) -> float:
@@ -93,6 +94,7 @@ class Improvement:
         frame = self.to_pandas().reset_index()
         return {
             "objective": self.objective,
+            "mode": self.mode,
             "tail": None if self.objective == "mean" else self.tail,
             "objective_value": self.objective_value,
             "judged_value": self.judged_value,
@@ -130,7 +132,8 @@ def improve(
     *,
     objective: str = "mean",
     tail: float = 0.1,
-    min_visits: int = 1,
+    mode: str = "safe",
+    min_visits: int | None = None,
     prior: Any = "logged",
     reward_scale: float | str | None = None,
     start: Any = None,
@@ -141,6 +144,7 @@ def improve(
     draws: int = 1000,
     belief: str | None = None,
     support: Any = None,
+    reward_range: tuple[float, float] | None = None,
 ) -> Improvement:
     """A stationary policy that maximises the posterior mean of the start value, a low quantile of it, or its CVaR.
 
@@ -149,8 +153,12 @@ def improve(
     - `objective`: `mean`; `quantile`, the value that is exceeded with probability 1 - tail; or `cvar`, the mean of the
       worst `tail` of the posterior.
     - `tail`: for the two cautious objectives.
-    - `min_visits`: actions that were tried less often in a state are not recommended there, because what is known
-      about them is the prior's guess (in a state where none was tried that often, all are allowed).
+    - `mode`: `safe` leaves what the log did only where the data support it: actions tried fewer than `min_visits` times
+      in a state keep the probability that the log gave them, and the rest goes to the best of the others (safe policy
+      improvement with baseline bootstrapping, Laroche, Trichelair and Tachet des Combes 2019). `free` chooses one
+      action in every state.
+    - `min_visits`: how often an action must have been tried in a state to be recommended there; 5 if safe, 1 if free
+      (where none was tried that often, the log's policy stays, or all actions are allowed).
     - `mdps`: sampled MDPs in which the policy is chosen; by default 200, and 20 above 2,000 states.
 
     The search starts from the best policy of the mean MDP and follows the gradient of the objective over policies:
@@ -167,27 +175,33 @@ def improve(
     check_choice("objective", objective, OBJECTIVES)
     if not 0 < tail < 1:
         raise UserError(f"tail must lie between 0 and 1, not {tail}.")
+    check_choice("mode", mode, MODES)
+    min_visits = {"safe": FEW_VISITS, "free": 1}[mode] if min_visits is None else min_visits
     if min_visits < 0:
         raise UserError(f"min_visits must be at least 0, not {min_visits}.")
     options: dict[str, Any] = {
         "prior": prior, "reward_scale": reward_scale, "start": start, "terminates": terminates, "belief": belief,
-        "support": support,
+        "support": support, "reward_range": reward_range,
     }  # fmt: skip
     problem = prepare(data, discount, draws=draws, **options)
     log = problem.log
     count = mdps or (MDPS if log.states <= MANY_STATES else MDPS // 10)
     visits = log.visits()
-    allowed = visits >= min_visits
-    allowed |= ~allowed.any(-1, keepdims=True)
+    allowed, behaviour = visits >= min_visits, log.behaviour()
+    kept = np.where(allowed, 0.0, behaviour) if mode == "safe" else np.zeros(visits.shape)
+    usual = np.eye(log.actions, dtype=bool)[behaviour.argmax(-1)] if mode == "safe" else np.ones(visits.shape, bool)
+    allowed |= ~allowed.any(-1, keepdims=True) & usual
     models = SampledMDPs(problem, seed, count)
-    policy, value, rounds = _ascend(models, problem.start, allowed, objective, tail)
-    tables = np.stack([np.eye(log.actions)[policy], log.behaviour()])
-    values = SampledMDPs(problem, (seed + JUDGING_STREAM) % 2**32, draws).values(tables)
-    posterior = posterior_of(Question(problem, policy), values[:, 0], "joint", level, {"mdps": draws})
-    comparison = comparison_of(problem, ("improved", "behaviour"), tables, values @ problem.start, 0.95, level)
+    policy, value, rounds = _ascend(models, problem.start, allowed, kept, objective, tail)
+    tables = np.stack([_table(policy, kept), behaviour])
+    judging = (seed + JUDGING_STREAM) % 2**32
+    values = SampledMDPs(problem, judging, draws).values(tables)
+    posterior = posterior_of(Question(problem, tables[0]), values[:, 0], "joint", level, {"mdps": draws}, judging)
+    starts = problem.start_values(values, judging)
+    comparison = comparison_of(problem, ("improved", "behaviour"), tables, starts, 0.95, level, judging)
     return Improvement(
         policy, posterior, comparison, objective, tail, value, measure(comparison.samples[:, 0], objective, tail),
-        rounds, visits, log.state_labels, log.action_labels,
+        rounds, visits, tables[0], mode, log.state_labels, log.action_labels,
     )  # fmt: skip
 
 
@@ -215,11 +229,14 @@ def weights(values: Float[np.ndarray, "N"], objective: str, tail: float) -> Floa
     return near / near.sum()
 
 
-def _ascend(models: SampledMDPs, start, allowed: Bool[np.ndarray, "S A"], objective: str, tail: float):
-    actions = allowed.shape[1]
+def _table(policy: Int[np.ndarray, "S"], kept: Float[np.ndarray, "S A"]) -> Float[np.ndarray, "S A"]:
+    """Probabilities that are kept, and the rest on the chosen action of each state."""
+    return kept + np.eye(kept.shape[1])[policy] * (1 - kept.sum(-1, keepdims=True))
 
+
+def _ascend(models: SampledMDPs, start, allowed: Bool[np.ndarray, "S A"], kept, objective: str, tail: float):
     def explore(policy) -> tuple[Explored, float]:
-        explored = models.explore(np.eye(actions)[policy])
+        explored = models.explore(_table(policy, kept))
         return explored, measure(explored.values @ start, objective, tail)
 
     policy = models.problem.mean_mdp().best_actions(allowed, models.problem.discount)

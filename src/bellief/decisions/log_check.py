@@ -18,7 +18,9 @@ from jaxtyping import Float, Int
 
 from bellief.errors import UserError
 from bellief.evaluation.checks import check_numbers
+from bellief.logs.feature_columns import refuse_features
 from bellief.logs.transitions import Transitions
+from bellief.watch import pause_point
 
 # Rows that take part in a permutation test; more add time and no insight.
 MOST_ROWS = 20_000
@@ -88,6 +90,7 @@ def check(data: Transitions, *, permutations: int = 999, seed: int = 0) -> LogCh
     41
     """
     check_numbers(1.0, 0.5, seed, permutations=permutations)
+    refuse_features(getattr(data, "feature_names", ()))
     if len(data) < 2:
         raise UserError("A log of one transition cannot be checked: it needs at least two.")
     rng = np.random.default_rng(seed)
@@ -138,7 +141,8 @@ def _association(
 
     observed = statistic(label)
     larger = 0
-    for _ in range(permutations):
+    for done in range(permutations):
+        pause_point(done / permutations)
         # Random keys sorted within strata shuffle all strata at once.
         shuffled = label[np.argsort(stratum + rng.random(len(stratum)), kind="stable")]
         larger += statistic(shuffled) >= observed - 1e-9
@@ -174,7 +178,8 @@ def _heavy_tails(rng: np.random.Generator, group: np.ndarray, reward: np.ndarray
         residual, number = residual[kept], number[kept]
     observed = float((residual**4).mean())
     larger = 0
-    for _ in range(replications):
+    for done in range(replications):
+        pause_point(done / replications)
         again, _ = _residuals(number, rng.normal(size=len(number)))
         larger += float((again**4).mean()) >= observed
     return (1 + larger) / (1 + replications)

@@ -13,6 +13,7 @@ from bellief.decisions.preposterior import Forecast
 from bellief.errors import UserError
 from bellief.evaluation.checks import check_numbers
 from bellief.evaluation.diagnostics import coverage, coverage_warnings
+from bellief.evaluation.knowledge import knowledge
 from bellief.evaluation.policy_forms import read_policy
 from bellief.evaluation.posterior import summarise_values
 from bellief.evaluation.problem import Problem, prepare
@@ -149,6 +150,7 @@ def compare(
     collector: Any = "behaviour",
     belief: str | None = None,
     support: Any = None,
+    reward_range: tuple[float, float] | None = None,
 ) -> PolicyComparison:
     """Compare policies in the same draws of the posterior, so that what they share cancels.
 
@@ -173,19 +175,22 @@ def compare(
         raise UserError(f"simulations must be at least 0, not {simulations}.")
     problem = prepare(
         data, discount, prior=prior, reward_scale=reward_scale, horizon=horizon, start=start, terminates=terminates,
-        belief=belief, support=support, draws=draws * max(len(policies), 1),
+        belief=belief, support=support, reward_range=reward_range, draws=draws * max(len(policies), 1),
     )  # fmt: skip
     log = problem.log
     given = named_policies(policies)
     tables = np.stack([read_policy(policy, log) for policy in given.values()])
-    samples = SampledMDPs(problem, seed, draws).values(tables) @ problem.start
-    result = comparison_of(problem, tuple(given), tables, samples, target, level)
+    samples = problem.start_values(SampledMDPs(problem, seed, draws).values(tables), seed)
+    result = comparison_of(problem, tuple(given), tables, samples, target, level, seed)
     return _with_forecasts(result, problem, tables, read_policy(collector, log), simulations, seed)
 
 
-def comparison_of(problem: Problem, names: tuple[str, ...], tables, samples, target: float, level: float):
+def comparison_of(problem: Problem, names: tuple[str, ...], tables, samples, target: float, level: float, seed: int):
     """A comparison from start values that were sampled already, without forecasts."""
-    covered = {name: coverage(problem, table) for name, table in zip(names, tables, strict=True)}
+    warnings = {}
+    for name, table in zip(names, tables, strict=True):
+        told = knowledge(problem, table, seed, level).cannot_tell
+        warnings[name] = ([told] if told else []) + coverage_warnings(coverage(problem, table), problem)
     return PolicyComparison(
         names=names,
         samples=samples,
@@ -195,7 +200,7 @@ def comparison_of(problem: Problem, names: tuple[str, ...], tables, samples, tar
         forecasts=(),
         more_needed=None,
         sd_exists=bool(problem.has_variance((tables > 0).any(0)).all()),
-        warnings={name: coverage_warnings(one, problem) for name, one in covered.items()},
+        warnings=warnings,
         level=level,
     )
 

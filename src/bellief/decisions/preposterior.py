@@ -23,6 +23,7 @@ from bellief.evaluation.problem import Problem
 from bellief.evaluation.sampled import SampledMDPs
 from bellief.logs import moments
 from bellief.logs.tally import Tally
+from bellief.watch import pause_point
 
 # Sizes that are tried, as multiples of the log so far.
 FACTORS = (0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -84,6 +85,7 @@ def expected(
     found: list[Forecast] = []
     chance = float(_share_best(samples).max())
     for more in sizes(len(problem.log)):
+        pause_point()
         left = total_inverse @ left_after(more) @ total_inverse
         means = centre + outer @ (inverse @ _root(np.eye(len(left)) - left) @ root)
         values = means[:, None] + (inner @ (inverse @ _root(left) @ root))[None]
@@ -154,7 +156,8 @@ def simulated(
             generator = np.random.default_rng([seed, 1 + number, more])
             further = further_data(generator, world, more, problem, collector)
             later = dataclasses.replace(problem, log=combine(problem.log, further))
-            values = SampledMDPs(later, int(generator.integers(2**32)), draws).values(policies) @ problem.start
+            stream = int(generator.integers(2**32))
+            values = problem.start_values(SampledMDPs(later, stream, draws).values(policies), stream)
             sure[number] = (np.bincount(values.argmax(-1), minlength=len(policies)) / draws).max()
         error = float(sure.std(ddof=1) / np.sqrt(simulations)) if simulations > 1 else float("nan")
         found.append(Forecast(more, float(sure.mean()), error))
@@ -208,7 +211,8 @@ def further_data(generator, world: World, more: int, problem: Problem, collector
     mean = centre + noise * generator.normal(size=times.shape) / np.sqrt(times)
     squares = noise**2 * np.where(times > 1, generator.chisquare(np.maximum(times - 1, 1)), 0)
     ended = outcome >= problem.log.states
-    following = np.where(ended, -1, outcome)
+    following = outcome.copy()
+    following[ended] = problem.end_states[outcome[ended] - problem.log.states]
     return dataclasses.replace(
         problem.log, cell_state=state, cell_action=action, cell_next=following, cell_terminated=ended,
         cell_count=times, cell_mean=mean, cell_squares=squares, cell_low=mean, cell_high=mean,

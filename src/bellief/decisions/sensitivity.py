@@ -150,5 +150,5 @@ def _gaps(data: Any, policy: Any, other: Any, discount: float, prior: Any, optio
     draws, seed = options.get("draws", 1000), options.get("seed", 0)
     problem = prepare(data, discount, prior=prior, draws=draws, **shared)
     both = np.stack([read_policy(one, problem.log) for one in (policy, other)])
-    values = SampledMDPs(problem, seed, draws).values(both) @ problem.start
+    values = problem.start_values(SampledMDPs(problem, seed, draws).values(both), seed)
     return values[:, 0] - values[:, 1]

@@ -48,38 +48,49 @@ def row_covariances(problem: Problem, found: Moments) -> Float[np.ndarray, "P P 
     state = held.row // problem.log.actions
     owner = state[held.row_of_cell()]
     chance, rest = rows.mean(held)
-    even, total = rest / held.outcomes, rows.sums(held.shape, held.first) + held.rest
-    after, sums, products = _continuations(problem, found, owner)
+    total, spread = rows.sums(held.shape, held.first) + held.rest, np.repeat(rest, np.diff(held.first))
+    spread = spread * held.base_mass()
+    after, around, products = _continuations(problem, found, owner)
     # Reward and continuation of a seen outcome, up to a constant of the pair, which has no covariance.
     slope = after + _rewards_of_cells(problem, found.visits, owner)
-    mean = rows.sums(chance * slope, held.first) + even * (sums[:, state] + rows.sums(slope - after, held.first))
+    mean = rows.sums(chance * slope + spread * (slope - after), held.first) + rest * around[:, state]
     pairs = slope[:, None] * slope[None]
-    everywhere = products[..., state] + rows.sums(pairs - after[:, None] * after[None], held.first)
-    second = rows.sums(chance * pairs, held.first) + even * everywhere
+    second = rows.sums(chance * pairs + spread * (pairs - after[:, None] * after[None]), held.first)
+    second += rest * products[..., state]
     covariance = (second - mean[:, None] * mean[None]) / (total + 1)
     return covariance.reshape(*covariance.shape[:2], problem.log.states, problem.log.actions)
 
 
 def _continuations(problem: Problem, found: Moments, owner):
-    """Discounted visits times what follows: of each cell, and summed (also in products) over all outcomes by state."""
-    outcome, states, discount = problem.rows.outcome, problem.log.states, problem.discount
+    """Discounted visits times what follows an unseen outcome, its level included: for each cell's outcome, and the
+    mean (also of products) under the base measure of each state.
+    """
+    outcome, states, discount, base = problem.rows.outcome, problem.log.states, problem.discount, problem.rows.base
+    level = np.zeros(problem.outcomes) if problem.rewards.level is None else problem.rewards.level
     if found.following is not None:
-        following = discount * found.following
-        products = np.einsum("pso,qso->pqs", following, following, optimize=True)
-        return following[:, owner, outcome], following.sum(-1), products
-    inside = outcome < states
-    after = np.where(inside, found.visits[:, owner] * found.values[:, np.where(inside, outcome, 0)], 0.0)
-    inner = found.values @ found.values.T
-    products = np.einsum("ps,qs,pq->pqs", found.visits, found.visits, inner, optimize=True)
-    return discount * after, discount * found.visits * found.values.sum(-1, keepdims=True), discount**2 * products
+        following = discount * found.following + found.visits[..., None] * level
+        products = following[:, None] * following[None]
+        if base is None:
+            return following[:, owner, outcome], following.mean(-1), products.mean(-1)
+        return following[:, owner, outcome], base.mean_by_state(following), base.mean_by_state(products)
+    paid = discount * np.pad(found.values, ((0, 0), (0, problem.outcomes - states))) + level
+    products = paid[:, None] * paid[None]
+    if base is None:
+        around, products = paid.mean(-1, keepdims=True), products.mean(-1, keepdims=True)
+    else:
+        around, products = base.mean_over(paid), base.mean_over(products)
+    both = found.visits[:, None] * found.visits[None]
+    return found.visits[:, owner] * paid[:, outcome], found.visits * around, both * products
 
 
 def _rewards_of_cells(problem: Problem, visits: Float[np.ndarray, "P S"], owner) -> Float[np.ndarray, "P C"]:
-    """Visits times what a seen outcome pays beyond the pair's mean reward."""
-    outcomes, cell_row = problem.rewards.outcomes, problem.rows.row_of_cell()
-    if outcomes is None:
+    """Visits times what a seen outcome pays beyond what it would pay unseen."""
+    paid, cell_row = problem.rewards, problem.rows.row_of_cell()
+    if paid.outcomes is None:
         return np.zeros((len(visits), len(cell_row)))
-    return visits[:, owner] * (outcomes.location + (outcomes.share - 1) * problem.rewards.location[cell_row])
+    scale = 1.0 if paid.scale is None else paid.scale[problem.rows.outcome]
+    beyond = paid.outcomes.location + (paid.outcomes.share - 1) * paid.location[cell_row]
+    return visits[:, owner] * scale * beyond
 
 
 def reward_variances(problem: Problem, more: Float[np.ndarray, "R"] | float = 0.0) -> Float[np.ndarray, "R"]:
@@ -95,14 +106,21 @@ def reward_variances(problem: Problem, more: Float[np.ndarray, "R"] | float = 0.
     if paid.outcomes is None:
         return noise / (paid.strength + more)
     chance, rest = rows.mean(held)
-    cell_row = held.row_of_cell()
-    even = rest / held.outcomes
-    mass = chance + even[cell_row]
+    cell_row, states = held.row_of_cell(), problem.log.states
+    spread = rest[cell_row] * held.base_mass()
+    mass, scale, other_scale = chance + spread, np.ones(len(cell_row)), np.ones(len(held.row))
     unseen = held.outcomes - np.diff(held.first)
+    if held.base is not None:
+        # What the state showed under other actions, taken to be alike.
+        unseen = np.maximum(np.bincount(held.base.place_state, minlength=states).repeat(problem.log.actions), 1)
+    if held.base is not None and paid.scale is not None:
+        scale, other_scale = paid.scale[held.outcome], held.base.mean_over(paid.scale).repeat(problem.log.actions)
+    even = np.maximum(rest - rows.sums(spread, held.first), 0) / np.maximum(unseen, 1)
     each, prior = paid.outcomes.unseen, problem.prior.reward_strength
     count = paid.outcomes.strength - each + more[cell_row] * mass
     later, elsewhere = each + count, each + more * even
     pair = prior + rows.sums(each * count / later, held.first) + unseen * each * more * even / elsewhere
-    weight = rows.sums(mass * each / later, held.first) + unseen * even * each / elsewhere
-    width = rows.sums(mass**2 / later, held.first) + unseen * even**2 / elsewhere + weight**2 / pair
+    paying, other = mass * scale, even * other_scale
+    weight = rows.sums(paying * each / later, held.first) + unseen * other * each / elsewhere
+    width = rows.sums(paying**2 / later, held.first) + unseen * other**2 / elsewhere + weight**2 / pair
     return noise * width

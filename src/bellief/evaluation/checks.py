@@ -1,11 +1,18 @@
 """Mistakes that can be told before anything is computed."""
 
+import math
 import os
 
 from bellief.errors import UserError
 
 # Arrays of a transition table's size that are alive at once while MDPs are drawn and solved.
 COPIES = 4
+
+# Steps that count less than this part of the first one change no value in double precision.
+NEGLIGIBLE = 2.0**-60
+
+# A step of small chains takes about 50 microseconds, so that this many take a minute.
+LONGEST_HORIZON = 1_000_000
 
 
 def check_choice(kind: str, name: str, choices: tuple[str, ...]) -> None:
@@ -25,6 +32,23 @@ def check_numbers(discount: float, level: float, seed: int, **counts: int | None
     for name, count in counts.items():
         if count is not None and count < 1:
             raise UserError(f"{name} must be at least 1, not {count}.")
+
+
+def steps_that_count(discount: float, horizon: int) -> int:
+    """The horizon without the steps that discounting makes negligible; refused where too many are left to compute.
+
+    >>> steps_that_count(0.5, 1_000_000_000)
+    60
+    """
+    if discount < 1:
+        horizon = min(horizon, math.ceil(math.log(NEGLIGIBLE) / math.log(discount)))
+    if horizon > LONGEST_HORIZON:
+        advice = "or leave it out" if discount < 1 else "or give a discount below 1"
+        raise UserError(
+            f"With discount {discount:g} a horizon has {horizon} steps that count, which would take too long: ask for "
+            f"at most {LONGEST_HORIZON}, {advice}."
+        )
+    return horizon
 
 
 def check_memory(states: int, actions: int, *, tables: int) -> None:

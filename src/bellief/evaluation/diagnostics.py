@@ -11,6 +11,9 @@ from bellief.logs.labels import Labels, name_of
 # A longer finite horizon is treated as endless when discounted visits are counted for a message.
 LONGEST_COUNTED = 10_000
 
+# How the sentence begins that says that a log cannot tell.
+CANNOT_TELL = "The log cannot tell"
+
 SHOWN_PAIRS = 3
 FEW_VISITS = 5
 
@@ -105,7 +108,23 @@ def explain(draws: int, method: str, diagnostics: dict[str, Any], error: float |
             f"Where the policy spends its time, the data have tried what it does {diagnostics['effective_visits']:.3g} "
             "times (harmonic mean)."
         )
+    if diagnostics.get("supported") is not None:
+        sentences.append(supported_sentence(diagnostics))
     return sentences + list(diagnostics.get("warnings", []))
+
+
+def supported_sentence(diagnostics: dict[str, Any]) -> str:
+    """The share of time in well-seen pairs, and the bounds that lean on no prior."""
+    said = (
+        f"{diagnostics['supported']:.0%} of the policy's discounted time is spent in pairs seen {FEW_VISITS} times or"
+    )
+    bounds = diagnostics.get("bounds")
+    if bounds is None:
+        return f"{said} more; what the others may bring has no bound."
+    return (
+        f"{said} more; if the others turned out at their worst or best, the value would lie between {bounds[0]:.4g} "
+        f"and {bounds[1]:.4g}."
+    )
 
 
 def _names(log: Any, state: int, action: int) -> tuple[str, str]:

@@ -4,7 +4,7 @@ import dataclasses
 import weakref
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 
 from bellief.logs import moments
 from bellief.logs.tally import Tally
@@ -46,6 +46,20 @@ def merged_ends(log: Tally) -> Tally:
         )
         _MERGED[log] = merged
     return merged
+
+
+def split_outcomes(log: Tally) -> tuple[Int[np.ndarray, "C"], Int[np.ndarray, "E"]]:
+    """The outcome of each cell, where each state that episodes end in is an outcome of its own, after the states; and
+    these states (-1: the log names none).
+
+    >>> import bellief
+    >>> from bellief.evaluation.ends import split_outcomes
+    >>> log = bellief.Transitions.from_arrays([0, 0], [0, 0], [0.0, 1.0], [1, 2], terminated=[True, True]).tally()
+    >>> [array.tolist() for array in split_outcomes(log)]
+    [[3, 4], [1, 2]]
+    """
+    ends = np.unique(log.cell_next[log.cell_terminated])
+    return np.where(log.cell_terminated, log.states + np.searchsorted(ends, log.cell_next), log.cell_next), ends
 
 
 def only_ends(log: Tally) -> Bool[np.ndarray, "S"]:

@@ -26,6 +26,8 @@ def save(posterior: ValuePosterior, path: str | os.PathLike) -> Path:
     plain["state_labels"] = None if posterior.state_labels is None else list(posterior.state_labels)
     content = io.BytesIO()
     arrays = {name: getattr(posterior, name) for name in ARRAYS}
+    if posterior.start_draws is not None:
+        arrays["start_draws"] = posterior.start_draws
     text = np.frombuffer(json.dumps(plain, allow_nan=False).encode(), dtype=np.uint8)
     np.savez_compressed(content, about=text, **arrays)
     return write_whole(path, content.getvalue())
@@ -40,12 +42,13 @@ def load(path: str | os.PathLike) -> ValuePosterior:
         plain = json.loads(arrays["about"].tobytes())
         if plain.pop("format") != FORMAT:
             raise UserError(f"{path} was written by a newer version of Bellief; update to read it.")
-        return _build({name: arrays[name] for name in ARRAYS}, plain)
+        kept = {name: arrays[name] for name in ARRAYS}
+        return _build(kept | {"start_draws": arrays.get("start_draws")}, plain)
     except FileNotFoundError:
         raise UserError(f"{path} does not exist; give a file that ValuePosterior.save wrote.") from None
     except UserError:
         raise
-    except (KeyError, ValueError, TypeError, AttributeError, OSError, RecursionError):
+    except (LookupError, ValueError, TypeError, AttributeError, OSError, RecursionError):
         raise damaged from None
 
 
@@ -60,6 +63,7 @@ def _build(arrays: dict[str, Any], plain: dict[str, Any]) -> ValuePosterior:
         or [array.dtype.kind for array in (samples, start, arrays["sd_exists"])] != ["f", "f", "b"]
         or start.shape != (states,)
         or arrays["sd_exists"].shape != (states,)
+        or not _is_draws(arrays["start_draws"], len(samples))
         or not all(isinstance(plain[name], kind) for name, kind in kinds.items())
         or not isinstance(plain["level"], float)
         or not 0 < plain["level"] < 1
@@ -70,6 +74,10 @@ def _build(arrays: dict[str, Any], plain: dict[str, Any]) -> ValuePosterior:
     posterior = ValuePosterior(**arrays, **known, state_labels=None if labels is None else tuple(labels))
     posterior.explain()  # fails where the diagnostics are not what `evaluate` writes
     return posterior
+
+
+def _is_draws(values: Any, count: int) -> bool:
+    return values is None or (values.dtype.kind == "f" and values.shape == (count,))
 
 
 def to_arviz(posterior: ValuePosterior) -> Any:

@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from bellief.beliefs import ending, linear
 from bellief.errors import UserError
-from bellief.evaluation.checks import check_choice, check_numbers
+from bellief.evaluation.checks import check_choice, check_numbers, steps_that_count
 from bellief.evaluation.feature_belief import boundary, learn
 from bellief.evaluation.feature_policies import FeaturePolicy, read_feature_policy
 from bellief.evaluation.feature_priors import described, read_prior
@@ -122,7 +122,9 @@ def evaluate_features(
         )
         value = parse(settings.described("value_features", dimension), dimension)
         cut = FITTED_TRUNCATION if method == "fitted" else TRUNCATION
-        steps = math.ceil(math.log(cut) / math.log(discount)) if horizon is None else horizon
+        steps = (
+            math.ceil(math.log(cut) / math.log(discount)) if horizon is None else steps_that_count(discount, horizon)
+        )
         box = evaluate_box.Settings(features=value, horizon=steps, discount=discount, ridge=1e-9)
         problem = _Problem(log, units, form, box, chosen, settings.termination, given)
         rollouts = None if method == "fitted" else settings.rollouts

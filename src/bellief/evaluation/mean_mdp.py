@@ -38,10 +38,16 @@ def _matrix(held: Rows, chance: Float[np.ndarray, "C"]) -> Any:
 
 
 class MeanMDP(NamedTuple):
-    """Row r leads to outcome o with probability `listed[r, o] + spread[r]`; outcomes beyond the states are ends."""
+    """Row r leads to outcome o with probability `listed[r, o] + spread[r] * (local[s, o] + elsewhere[s] * share[o])`.
+
+    s is the state of the row; `local` is None where no base is taken from the log. Outcomes beyond the states are ends.
+    """
 
     listed: Any  # [R, O], a SciPy matrix in compressed rows unless it is small
     spread: Float[np.ndarray, "R"]
+    local: Any  # [S, O], likewise
+    elsewhere: Float[np.ndarray, "S"]
+    share: Float[np.ndarray, "O"]
     reward: Float[np.ndarray, "R"]
     states: int
 
@@ -50,34 +56,41 @@ class MeanMDP(NamedTuple):
         """The mean of the belief about all rows."""
         chance, rest = rows.mean(held)
         listed = _matrix(held, chance)
-        reward = belief.location
-        if belief.outcomes is not None:
-            # An even share of the spread mass lies on every outcome, the seen ones included.
-            even = np.repeat(rest / held.outcomes, np.diff(held.first))
-            mass = chance + even
-            share, location = belief.outcomes.share, belief.outcomes.location
-            pair_weight = rows.sums(mass * share, held.first) + 1 - rows.sums(mass, held.first)
-            reward = rows.sums(mass * location, held.first) + pair_weight * belief.location
-        return cls(listed, rest / held.outcomes, reward, states)
+        local, elsewhere, share = None, np.ones(states), np.full(held.outcomes, 1 / held.outcomes)
+        if held.base is not None:
+            local, elsewhere, share = held.base.matrix(), held.base.elsewhere, held.base.share
+            local = local.toarray() if isinstance(listed, np.ndarray) else local
+        reward = belief.location if belief.outcomes is None else _mean_rewards(held, belief, chance, rest, states)
+        return cls(listed, rest, local, elsewhere, share, reward, states)
 
     def expected(self, values: Float[np.ndarray, "S"]) -> Float[np.ndarray, "R"]:
         """Expected value of the next state after every row."""
         padded = np.pad(values, (0, self.listed.shape[1] - self.states))
-        return self.listed @ padded + self.spread * values.sum()
+        around = self.elsewhere * (self.share @ padded)
+        if self.local is not None:
+            around = around + self.local @ padded
+        return self.listed @ padded + self.spread * np.repeat(around, len(self.spread) // self.states)
 
     def _chain(self, policy: Float[np.ndarray, "S A"]) -> "_Chain":
         states, actions = policy.shape
+        share = self.share[:states]
         if isinstance(self.listed, np.ndarray):
             listed = np.einsum("sa,sat->st", policy, self.listed[:, :states].reshape(states, actions, states))
             spread, reward = (field.reshape(policy.shape) for field in (self.spread, self.reward))
-            return _Chain(listed, (policy * spread).sum(-1), (policy * reward).sum(-1))
+            around = (policy * spread).sum(-1)
+            if self.local is not None:
+                listed = listed + around[:, None] * self.local[:, :states]
+            return _Chain(listed, around * self.elsewhere, share, (policy * reward).sum(-1))
         from scipy import sparse
 
         state, action = np.nonzero(policy)
         weights = sparse.csr_matrix(
             (policy[state, action], (state, state * actions + action)), (states, states * actions)
         )
-        return _Chain((weights @ self.listed)[:, :states].tocsr(), weights @ self.spread, weights @ self.reward)
+        listed, around = (weights @ self.listed)[:, :states], weights @ self.spread
+        if self.local is not None:
+            listed = listed + sparse.diags_array(around) @ self.local[:, :states]
+        return _Chain(listed.tocsr(), around * self.elsewhere, share, weights @ self.reward)
 
     def values(self, policy: Float[np.ndarray, "S A"], discount: float, horizon: int | None = None):
         """Values of a policy, of an endless horizon or of so many steps."""
@@ -115,8 +128,9 @@ class MeanMDP(NamedTuple):
         """What helps to solve chains that are similar to this one."""
         chain = self._chain(policy)
         if self.states > chains.INVERSE_STATES:
-            return chains.Guide(chain.solve(chain.reward, discount), None)
-        inverse = np.linalg.inv(np.eye(self.states) - discount * chain.table())
+            factors = chains.incomplete_factors(chain.listed, discount)
+            return chains.Guide(chain.solve(chain.reward, discount), None, factors)
+        inverse = np.linalg.inv(np.eye(self.states) - min(discount, 1 - chains.BARELY) * chain.table())
         return chains.Guide(inverse @ chain.reward, inverse)
 
     def best_actions(self, allowed: Bool[np.ndarray, "S A"], discount: float, rounds: int = 100) -> np.ndarray:
@@ -134,26 +148,44 @@ class MeanMDP(NamedTuple):
         return best
 
 
+def _mean_rewards(held: Rows, belief: rewards.Rewards, chance, rest, states: int) -> Float[np.ndarray, "R"]:
+    """Expected reward of every row: of its seen outcomes, and of the mass that is spread over all."""
+    paid, lengths = belief.outcomes, np.diff(held.first)
+    assert paid is not None
+    level = np.zeros(held.outcomes) if belief.level is None else belief.level
+    scale = np.ones(held.outcomes) if belief.scale is None else belief.scale
+    both = np.stack([level, scale])
+    around = np.repeat(both.mean(-1)[:, None], states, 1) if held.base is None else held.base.mean_over(both)
+    around = np.repeat(around, len(held.row) // states, -1)
+    pair, spread = np.repeat(belief.location, lengths), np.repeat(rest, lengths) * held.base_mass()
+    level, scale = level[held.outcome], scale[held.outcome]
+    seen = (chance + spread) * (level + scale * (paid.location + paid.share * pair))
+    # The spread mass on seen outcomes was counted as if they were unseen.
+    seen -= spread * (level + scale * pair)
+    return rest * (around[0] + around[1] * belief.location) + rows.sums(seen, held.first)
+
+
 class _Chain(NamedTuple):
     """The chain that a policy makes of the mean MDP."""
 
     listed: Any
     spread: Float[np.ndarray, "S"]
+    share: Float[np.ndarray, "S"]
     reward: Float[np.ndarray, "S"]
 
     def table(self) -> Float[np.ndarray, "S S"]:
         listed = self.listed if isinstance(self.listed, np.ndarray) else self.listed.toarray()
-        return listed + self.spread[:, None]
+        return listed + self.spread[:, None] * self.share
 
     def forward(self, values: Float[np.ndarray, "S"]) -> Float[np.ndarray, "S"]:
-        return self.listed @ values + self.spread * values.sum()
+        return self.listed @ values + self.spread * (self.share @ values)
 
     def backward(self, mass: Float[np.ndarray, "S"]) -> Float[np.ndarray, "S"]:
-        return self.listed.T @ mass + self.spread @ mass
+        return self.listed.T @ mass + self.share * (self.spread @ mass)
 
     def solve(self, constant: Float[np.ndarray, "S"], discount: float, transposed: bool = False):
         """x = constant + discount * P x, or with P transposed."""
-        states = len(constant)
+        states, discount = len(constant), min(discount, 1 - chains.BARELY)
         if states <= TABLE_STATES:
             system = np.eye(states) - discount * self.table()
             return np.linalg.solve(system.T if transposed else system, constant)

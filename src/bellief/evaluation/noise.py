@@ -25,7 +25,7 @@ import numpy as np
 from jaxtyping import Float, Int, UInt64
 
 # What a key is for; numbers with different purposes are independent.
-CELL, REST, ATOM_SIZE, ATOM_PLACE, VARIANCE, REWARD, OUTCOME, SIMULATION = range(8)
+CELL, REST, ATOM_SIZE, ATOM_PLACE, VARIANCE, REWARD, OUTCOME, SIMULATION, START = range(9)
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)

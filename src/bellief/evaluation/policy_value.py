@@ -1,21 +1,28 @@
 """From logged transitions to a `ValuePosterior`."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from bellief.errors import UserError
+from bellief.evaluation import bootstrap
 from bellief.evaluation.checks import check_choice, check_numbers
+from bellief.evaluation.knowledge import knowledge
+from bellief.evaluation.logged_prior import even_name
 from bellief.evaluation.posterior import ValuePosterior
 from bellief.evaluation.problem import Problem, prepare
 from bellief.evaluation.question import JAX_METHODS, SAMPLED, Question
 from bellief.evaluation.sampled import SampledMDPs
-from bellief.logs import FeatureTransitions, as_log
+from bellief.logs import FeatureTransitions, as_log, as_transitions
 from bellief.priors import Prior
 
-METHODS = ("joint", "gaussian", "histogram", "method2", "method3", "monte-carlo", "mean-mdp")
+METHODS = ("joint", "bootstrap", "gaussian", "histogram", "method2", "method3", "monte-carlo", "mean-mdp")
 FINALS = ("zero", "own", "pooled")
+
+# Methods that come with what the log tells whatever the prior says.
+KNOWING = ("joint", "monte-carlo", "bootstrap")
 
 # An episode of more steps is said to run for ever.
 ENDLESS = 1e6
@@ -41,6 +48,7 @@ def evaluate(
     settings: Any = None,
     belief: str | None = None,
     support: Any = None,
+    reward_range: tuple[float, float] | None = None,
 ) -> ValuePosterior:
     """Posterior distribution over the value function of `policy`, given the data and a prior over MDPs.
 
@@ -50,10 +58,13 @@ def evaluate(
         policy: `uniform`, `behaviour`, `always:ACTION`, the path of a CSV file, an array [S, A], one action per state,
             or a dictionary from states to actions (or to dictionaries of probabilities).
         discount: in (0, 1]; 1 needs a horizon, or episodes that end.
-        method: `joint` (ours, exact given the sampled MDPs), `gaussian` and `histogram` (the paper's Algorithm 2),
-            `method2` and `method3` (its other two methods, in the stationary case), `monte-carlo` (its Algorithm 1), or
-            `mean-mdp` (one number: no uncertainty).
-        prior: `logged` (light rows, rewards by outcome and in the log's own scale), `paper`, `sparse`, or a `Prior`.
+        method: `joint` (ours, exact given the sampled MDPs), `bootstrap` (episodes drawn again and a model fitted to
+            them: a second opinion that knows no prior; needs rows, not a tally), `gaussian` and `histogram` (the
+            paper's Algorithm 2), `method2` and `method3` (its other two methods, in the stationary case),
+            `monte-carlo` (its Algorithm 1), or `mean-mdp` (one number: no uncertainty).
+        prior: `logged` (unseen outcomes where the state leads, rewards as the log's outcomes pay), `logged-0.1` (the
+            default of version 0.1: unseen outcomes anywhere; that of the paper's methods, too), `paper`, `sparse`, or
+            a `Prior`.
         reward_scale: for priors other than `logged`, the size of a typical reward, in whose units they are meant;
             `data` takes the root mean square of the logged rewards. By default 1.
         horizon: number of steps that count; None means an infinite horizon.
@@ -73,6 +84,7 @@ def evaluate(
         belief: has no effect any more; accepted until the next version.
         support: the next states that are possible at all: a table (or the path of a CSV file) with state, next_state
             and optionally action, or a SciPy matrix [S, S].
+        reward_range: the smallest and the largest reward that are possible; mean rewards never leave it.
 
     >>> import bellief
     >>> data = bellief.Transitions.from_arrays([0, 1] * 20, [0, 0] * 20, [2.0, 0.0] * 20, [1, 0] * 20)
@@ -81,14 +93,22 @@ def evaluate(
     >>> bool(low[0] < 8 / 3 < high[0])  # two every other step, halved at each: 2 / (1 - 1/4)
     True
     """
-    data = as_log(data)
+    rows = as_transitions(data) if method == "bootstrap" else None
+    data = as_log(data if rows is None else rows)
     if isinstance(data, FeatureTransitions):
-        given = {"reward_scale": reward_scale, "terminates": terminates, "mdps": mdps, "lookahead": lookahead}
-        given |= {"final": final, "support": support, "belief": belief}
+        given: dict[str, Any] = {
+            "reward_scale": reward_scale,
+            "terminates": terminates,
+            "mdps": mdps,
+            "lookahead": lookahead,
+        }
+        given |= {"final": final, "support": support, "belief": belief, "reward_range": reward_range}
         return _features(
             given, data, policy, discount, method=method, prior=prior, horizon=horizon, start=start, level=level,
             seed=seed, draws=draws, settings=settings,
         )  # fmt: skip
+    if hasattr(settings, "dynamics"):  # `FeatureSettings`, whose module is slow to import
+        raise UserError("The states of this log are counted, for which feature settings mean nothing: leave them out.")
     check_choice("method", method, METHODS)
     check_choice("final value", final or "zero", FINALS)
     check_numbers(discount, level, seed, horizon=horizon, draws=draws, mdps=mdps, lookahead=lookahead)
@@ -98,20 +118,35 @@ def evaluate(
         )
     if method in ("method2", "method3") and (horizon is not None or final is not None or lookahead is not None):
         raise UserError(f"{method} finds the infinite-horizon value directly: leave out horizon, lookahead and final.")
+    needs_jax = method in JAX_METHODS or final == "pooled"
+    if needs_jax:
+        prior = _even(prior, method)
     ready = prepare(
         data, discount, prior=prior, reward_scale=reward_scale, horizon=horizon, start=start, terminates=terminates,
-        belief=belief, support=support, draws=mdps or draws,
+        belief=belief, support=support, reward_range=None if needs_jax else reward_range, draws=mdps or draws,
     )  # fmt: skip
-    if method in JAX_METHODS or final == "pooled":
+    if needs_jax:
         from bellief.evaluation import paper_methods
 
         question, samples, notes = paper_methods.evaluate(
             ready, policy, method, final, seed, mdps, draws, lookahead, settings
         )
+    elif rows is not None:
+        question = Question(ready, policy)
+        found = bootstrap.evaluate(ready, rows, question.policy, mdps or draws, seed, own_start=start is None)
+        value = posterior_of(question, found.values, method, level, {"mdps": mdps or draws}, seed)
+        return dataclasses.replace(value, start_draws=found.start)
     else:
         question = Question(ready, policy)
         samples, notes = _sampled(question, method, final, seed, mdps or draws, lookahead)
-    return posterior_of(question, samples, method, level, notes)
+    return posterior_of(question, samples, method, level, notes, seed)
+
+
+def _even(prior: str | Prior, method: str) -> str | Prior:
+    """The paper's value beliefs know tables of all outcomes, and one end."""
+    if isinstance(prior, Prior) and prior.state_weight is not None:
+        raise UserError(f"The prior's state_weight is for joint and monte-carlo; {method} takes a prior without one.")
+    return even_name(prior)
 
 
 def _sampled(question: Question, method: str, final: str | None, seed: int, mdps: int, lookahead: int | None):
@@ -132,13 +167,19 @@ def _sampled(question: Question, method: str, final: str | None, seed: int, mdps
     return models.values(question.policy[None], horizon)[:, 0], notes
 
 
-def posterior_of(question: Question, samples, method: str, level: float, notes: dict[str, Any]) -> ValuePosterior:
-    """The posterior that consists of some draws."""
+def posterior_of(
+    question: Question, samples, method: str, level: float, notes: dict[str, Any], seed: int
+) -> ValuePosterior:
+    """The posterior that consists of some draws; those of the first states belong to the seed."""
     ready = question.ready
     samples = np.asarray(samples, dtype=np.float64)
     endless = _endless(ready, samples)
     if endless:
         notes = notes | {"endless": endless}
+    if method in KNOWING:
+        known = knowledge(ready, question.policy, seed, level)
+        bounds = None if known.bounds is None else list(known.bounds)
+        notes = notes | {"supported": known.supported, "bounds": bounds, "cannot_tell": known.cannot_tell}
     return ValuePosterior(
         samples=samples,
         start=ready.start,
@@ -150,6 +191,7 @@ def posterior_of(question: Question, samples, method: str, level: float, notes: 
         diagnostics=question.diagnostics(method, notes),
         level=level,
         state_labels=ready.log.state_labels,
+        start_draws=ready.start_values(samples, seed) if method in SAMPLED and ready.start_count is not None else None,
     )
 
 

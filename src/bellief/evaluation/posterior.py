@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from bellief.errors import UserError
-from bellief.evaluation.diagnostics import explain
+from bellief.evaluation.diagnostics import CANNOT_TELL, explain
 from bellief.logs.labels import find
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ class ValuePosterior:
     `samples[n, s]` is the value of state s in draw n; every row is one coherent value function. `start` is the
     distribution over first states that the single number "value of the policy" is averaged over. `sd_exists` says for
     each state whether the posterior has a variance at all: with a heavy-tailed reward prior it does not wherever the
-    policy may use a pair that was never tried, and then `sd` is NaN while quantiles remain meaningful.
+    policy may use a pair that was never tried, and then `sd` is NaN while quantiles remain meaningful. `start_draws`
+    are draws of the start value where the first states are uncertain too; without them it is `samples @ start`.
 
     >>> import bellief
     >>> data = bellief.Transitions.from_arrays([0, 1] * 20, [0, 0] * 20, [2.0, 0.0] * 20, [1, 0] * 20)
@@ -48,6 +49,7 @@ class ValuePosterior:
     diagnostics: dict[str, Any]
     level: float = 0.9
     state_labels: tuple[str, ...] | None = None
+    start_draws: Float[np.ndarray, "N"] | None = None
 
     @property
     def states(self) -> int:
@@ -62,7 +64,26 @@ class ValuePosterior:
     @property
     def start_samples(self) -> Float[np.ndarray, "N"]:
         """Draws of the value averaged over first states."""
-        return self.samples @ self.start
+        return self.samples @ self.start if self.start_draws is None else self.start_draws
+
+    @property
+    def supported(self) -> float | None:
+        """Share of the policy's discounted time in pairs that the log saw often enough (`evaluation.knowledge`)."""
+        return self.diagnostics.get("supported")
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The start value if everything rarely seen turned out at its worst, and at its best; None where there is no
+        bound.
+        """
+        bounds = self.diagnostics.get("bounds")
+        return None if bounds is None else (float(bounds[0]), float(bounds[1]))
+
+    @property
+    def cannot_tell(self) -> str | None:
+        """The sentence that says that the log cannot tell, where it cannot."""
+        first = [one for one in self.diagnostics.get("warnings", []) if one.startswith(CANNOT_TELL)]
+        return first[0] if first else None
 
     def samples_of(self, state: int | str | None = None) -> Float[np.ndarray, "N"]:
         """Draws of the value of one state, by label or number; without one, of the start value."""

@@ -9,10 +9,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from bellief.errors import UserError
-from bellief.evaluation import rewards, rows
-from bellief.evaluation.checks import check_choice, check_draws
-from bellief.evaluation.ends import merged_ends, only_ends
-from bellief.evaluation.logged_prior import read_prior
+from bellief.evaluation import noise, reward_levels, rewards, rows
+from bellief.evaluation.base import Base
+from bellief.evaluation.checks import check_choice, check_draws, steps_that_count
+from bellief.evaluation.ends import merged_ends, only_ends, split_outcomes
+from bellief.evaluation.logged_prior import even_name, read_prior
 from bellief.evaluation.mean_mdp import MeanMDP
 from bellief.evaluation.support import read_support
 from bellief.logs import as_tally, labels
@@ -40,7 +41,8 @@ class Problem:
     """A log with everything that has to be assumed about it.
 
     `only_ends` marks states in which episodes end and nobody acts; `support` is a row and an outcome for each
-    possibility.
+    possibility. `start_count` is how often episodes of the log began in each state, where the first state is uncertain
+    too; `reward_range` bounds every mean reward.
     """
 
     log: Tally
@@ -51,23 +53,59 @@ class Problem:
     terminates: bool
     only_ends: Bool[np.ndarray, "S"]
     support: tuple[np.ndarray, np.ndarray] | None = None
+    start_count: Int[np.ndarray, "S"] | None = None
+    reward_range: tuple[float, float] | None = None
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether what a pair has not shown is taken from its state and the log, and ends are told apart."""
+        return self.prior.state_weight is not None
+
+    @functools.cached_property
+    def outcome_of_cell(self) -> Int[np.ndarray, "C"]:
+        """The outcome of each cell of the log."""
+        return split_outcomes(self.log)[0] if self.is_pooled else self.log.cell_outcome
+
+    @functools.cached_property
+    def end_states(self) -> Int[np.ndarray, "E"]:
+        """The state that each outcome after the states ends in; -1 where the log names none."""
+        ends = split_outcomes(self.log)[1] if self.is_pooled else np.full(int(self.terminates), -1)
+        return np.array([-1]) if self.terminates and len(ends) == 0 else ends
 
     @property
     def outcomes(self) -> int:
         """Number of possible outcomes of a pair."""
-        return self.log.states + self.terminates
+        return self.log.states + len(self.end_states)
+
+    @functools.cached_property
+    def levels(self) -> reward_levels.Levels | None:
+        """What outcomes pay, where rewards differ at all."""
+        log = self.log
+        if not self.is_pooled or log.reward_low == log.reward_high:
+            return None
+        cells = self.outcome_of_cell, log.cell_count, log.cell_mean, log.cell_squares
+        return reward_levels.fit(*cells, log.states, self.outcomes)
 
     @functools.cached_property
     def rows(self) -> rows.Rows:
         """The belief about the transitions of all pairs."""
         log, number = self.log, self.log.states * self.log.actions
-        row, outcome, shape = log.cell_state * log.actions + log.cell_action, log.cell_outcome, log.cell_count
+        row, outcome = log.cell_state * log.actions + log.cell_action, self.outcome_of_cell
+        shape, base = log.cell_count.astype(np.float64), None
         weight = np.full(number, self.prior.concentration(self.outcomes) * self.outcomes)
         if self.support is not None:
             row, outcome, shape = self._supported()
             weight = np.zeros(number)
+        elif self.prior.state_weight is not None:
+            base = Base.of(
+                log.cell_state, outcome, log.cell_count, states=log.states, actions=log.actions,
+                outcomes=self.outcomes, weight=self.prior.state_weight,
+            )  # fmt: skip
+            single = np.bincount(row, log.cell_count == 1, number)
+            kept = 1 - self.prior.caution * single / np.maximum(np.bincount(row, log.cell_count, number), 1)
+            weight, shape = weight * kept, shape * kept[row]
         first = np.append(0, np.cumsum(np.bincount(row, minlength=number)))
-        return rows.Rows(np.arange(number), first, outcome, shape.astype(np.float64), weight, self.outcomes)
+        return rows.Rows(np.arange(number), first, outcome, shape, weight, self.outcomes, base)
 
     def _supported(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Every possible outcome as a cell, with its count and its share of the prior's weight."""
@@ -95,20 +133,40 @@ class Problem:
     def rewards(self) -> rewards.Rewards:
         """The belief about the mean rewards of all pairs."""
         log, number = self.log, self.log.states * self.log.actions
+        if self.levels is not None:
+            return _levelled(self, self.levels)
         pairs = np.zeros((3, number))
         pairs[:, log.pair_state * log.actions + log.pair_action] = log.pair_count, log.pair_mean, log.pair_squares
         cells = np.zeros((3, len(self.rows.outcome)))
-        code = (log.cell_state * log.actions + log.cell_action) * self.outcomes + log.cell_outcome
+        code = (log.cell_state * log.actions + log.cell_action) * self.outcomes + self.outcome_of_cell
         places = np.searchsorted(self.rows.row_of_cell() * self.outcomes + self.rows.outcome, code)
         cells[:, places] = log.cell_count, log.cell_mean, log.cell_squares
         moments = rewards.Moments(*pairs), rewards.Moments(*cells)
         return rewards.posterior(self.prior, *moments, self.rows.first)
 
+    @property
+    def common_reward(self) -> float:
+        """What pairs are expected to pay on average."""
+        return self.prior.reward_mean if self.levels is None else float(self.levels.level.mean())
+
+    def start_values(self, values: Float[np.ndarray, "N *k S"], seed: int) -> Float[np.ndarray, "N *k"]:
+        """Values averaged over first states, in each draw over first states of its own where these are uncertain."""
+        if self.start_count is None:
+            return values @ self.start
+        seen = np.flatnonzero(self.start_count)
+        share = noise.gamma(self.start_count[seen], noise.keys(seed, noise.START, seen), np.arange(len(values)))
+        share /= share.sum(-1, keepdims=True)
+        return np.einsum("n...s,ns->n...", values[..., seen], share)
+
     @functools.cached_property
     def whole_rows(self) -> bool:
         """Whether every possible outcome is drawn on its own: the prior would need more atoms than that."""
         weight = float(self.prior.concentration(self.outcomes) * self.outcomes)
-        return self.support is None and rows.atoms_needed(np.array([weight]), np.zeros(1))[0] >= self.outcomes
+        return (
+            self.support is None
+            and not self.is_pooled
+            and rows.atoms_needed(np.array([weight]), np.zeros(1))[0] >= self.outcomes
+        )
 
     def part(self, used: Bool[np.ndarray, "..."]) -> Part:
         """The belief about the rows of some pairs, in the form in which they are drawn."""
@@ -133,6 +191,22 @@ class Problem:
         return np.logical_or(~used, self.rewards.has_variance().reshape(used.shape)).all(-1)
 
 
+def _levelled(problem: "Problem", levels: reward_levels.Levels) -> rewards.Rewards:
+    """The belief about rewards less their outcomes' levels, in units of their scales."""
+    log, first = problem.log, problem.rows.first
+    level, scale = (field[problem.outcome_of_cell] for field in levels)
+    varies = scale > 0
+    unit = np.where(varies, scale, 1.0)
+    cells = rewards.Moments(
+        np.where(varies, log.cell_count, 0.0),
+        np.where(varies, (log.cell_mean - level) / unit, 0.0),
+        np.where(varies, log.cell_squares / unit**2, 0.0),
+    )
+    total = rows.sums(cells.number, first)
+    pairs = rewards.Moments(total, np.zeros(len(total)), np.zeros(len(total)))
+    return rewards.posterior(problem.prior, pairs, cells, first)._replace(level=levels.level, scale=levels.scale)
+
+
 def prepare(
     data: Any,
     discount: float,
@@ -144,12 +218,20 @@ def prepare(
     terminates: bool | None = None,
     belief: str | None = None,
     support: Any = None,
+    reward_range: tuple[float, float] | None = None,
     draws: int = 1,
 ) -> Problem:
     """Check what the user gave; nothing large is allocated before its size was checked."""
     _note_belief(belief)
     given = as_tally(data)
-    log = merged_ends(given)
+    largest = max(abs(given.reward_low), abs(given.reward_high))
+    if 0 < largest < SMALLEST_REWARDS:
+        raise UserError(
+            f"The largest reward has size {largest:.3g}, whose square is too small a number: multiply all rewards, for "
+            "example by 1e100, and divide the values by the same."
+        )
+    chosen = scaled_prior(_fitting(prior, support), reward_scale, given)
+    log = merged_ends(given) if chosen.state_weight is None else given
     if log.ends and terminates is False:
         raise UserError("Episodes end in the data, so terminates cannot be False.")
     if discount == 1 and horizon is None and not (log.ends or terminates):
@@ -158,24 +240,46 @@ def prepare(
             "which episodes end (a column 'terminated')."
         )
     _check_numbering(log)
-    largest = max(abs(log.reward_low), abs(log.reward_high))
-    if 0 < largest < SMALLEST_REWARDS:
-        raise UserError(
-            f"The largest reward has size {largest:.3g}, whose square is too small a number: multiply all rewards, for "
-            "example by 1e100, and divide the values by the same."
-        )
     check_draws(log.states, log.actions, len(log.cell_count), draws)
     ends = bool(log.ends) if terminates is None else terminates
     return Problem(
         log,
         float(discount),
-        horizon,
-        scaled_prior(prior, reward_scale, log),
+        None if horizon is None else steps_that_count(discount, horizon),
+        chosen,
         read_start(start, log),
         ends,
         only_ends(given),
         None if support is None else read_support(support, log, ends),
+        log.start_count if start is None and chosen.state_weight is not None and _varies(log.start_count) else None,
+        read_range(reward_range, log),
     )
+
+
+def _varies(start_count: Int[np.ndarray, "S"]) -> bool:
+    return int((start_count > 0).sum()) > 1
+
+
+def _fitting(prior: str | Prior, support: Any) -> str | Prior:
+    """Where possible outcomes are given nothing has to be learned about them, and they are taken to be alike."""
+    if support is None:
+        return prior
+    if isinstance(prior, Prior) and prior.state_weight is not None:
+        raise UserError("A prior with a state_weight learns which outcomes are possible: leave out the support.")
+    return even_name(prior)
+
+
+def read_range(given: Any, log: Tally) -> tuple[float, float] | None:
+    """The smallest and the largest reward that are possible."""
+    if given is None:
+        return None
+    low, high = (float(number) for number in given)
+    if not low <= high or not np.isfinite([low, high]).all():
+        raise UserError(f"The reward range must be two numbers, the smaller first, not {low:g} and {high:g}.")
+    for seen in (log.reward_low, log.reward_high):
+        if not low <= seen <= high:
+            raise UserError(f"The data hold the reward {seen:g}, outside the range from {low:g} to {high:g}: widen it.")
+    return low, high
 
 
 def _note_belief(belief: str | None) -> None:
@@ -198,9 +302,9 @@ def scaled_prior(prior: str | Prior, reward_scale: float | str | None, log: Tall
     """
     if reward_scale is None:
         return read_prior(prior, log)
-    if prior == "logged":
+    if isinstance(prior, str) and prior.startswith("logged"):
         raise UserError(
-            "The prior 'logged' takes its scale from the log: leave out reward_scale, or name another prior."
+            f"The prior '{prior}' takes its scale from the log: leave out reward_scale, or name another prior."
         )
     prior = read_prior(prior, log)
     scale = log.typical_reward() if reward_scale == "data" else reward_scale

@@ -57,6 +57,8 @@ class Question:
         warnings = ([notes["degenerate"]] if "degenerate" in notes else []) + coverage_warnings(covered, self.ready)
         if method in SAMPLED and not self.sd_exists(sampled=True).all():
             warnings.append("The posterior has no finite variance (a reward never observed is heavy-tailed): no sd.")
+        if notes.get("cannot_tell"):
+            warnings.insert(0, notes["cannot_tell"])
         if "endless" in notes:
             warnings.insert(
                 0,
@@ -86,4 +88,4 @@ class Question:
             "time_in_unvisited_pairs": covered.time_in_unvisited,
             "effective_visits": covered.effective_visits,
             "warnings": warnings,
-        } | {name: note for name, note in notes.items() if name != "degenerate"}
+        } | {name: note for name, note in notes.items() if name not in ("degenerate", "cannot_tell")}

@@ -4,6 +4,8 @@ By pair, rewards are NormalGamma: given the noise variance v of a pair, its mean
 By outcome, each outcome of a pair has a mean of its own, normal around the pair's with variance v / outcome_strength
 (the same model as `beliefs.outcomes`). Given v and the row's probabilities, the pair's mean reward is then a normal
 number again, so one draw a row is enough; `by_outcome` splits it into the outcomes' rewards where those are needed.
+Where outcomes have a `level` and a `scale` (`evaluation.reward_levels`), all of this is about (reward - level) / scale;
+an outcome of scale zero pays its level.
 
 >>> import numpy as np
 >>> from bellief.evaluation import rewards
@@ -14,7 +16,7 @@ number again, so one draw a row is enough; `by_outcome` splits it into the outco
 ([1.333], [3.0], [2.0])
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -51,6 +53,8 @@ class Rewards(NamedTuple):
     shape: Float[np.ndarray, "R"]
     rate: Float[np.ndarray, "R"]
     outcomes: Outcomes | None = None
+    level: Float[np.ndarray, "O"] | None = None
+    scale: Float[np.ndarray, "O"] | None = None
 
     def has_variance(self) -> np.ndarray:
         """Whether the mean reward of each pair has a variance: a Student t needs more than two degrees of freedom."""
@@ -89,7 +93,7 @@ def restrict(belief: Rewards, pairs: Int[np.ndarray, "r"], cells: Int[np.ndarray
         location, share, strength = (field[cells] for field in by_outcome[:3])
         by_outcome = Outcomes(location, share, strength, by_outcome.unseen)
     location, strength, shape, rate = (field[pairs] for field in belief[:4])
-    return Rewards(location, strength, shape, rate, by_outcome)
+    return Rewards(location, strength, shape, rate, by_outcome, belief.level, belief.scale)
 
 
 def expand(belief: Rewards, place: Int[np.ndarray, "C"], cells: int) -> Rewards:
@@ -103,34 +107,51 @@ def expand(belief: Rewards, place: Int[np.ndarray, "C"], cells: int) -> Rewards:
 
 
 class _Projection(NamedTuple):
-    """A pair's mean reward under its sampled row: centre, variance in units of v, and its weight on the pair's mean."""
+    """A pair's mean reward under its sampled row: centre, variance in units of v, and its weight on the pair's mean.
+
+    `noise` is what a single reward varies by given its outcome, in units of v.
+    """
 
     centre: Float[np.ndarray, "n R"]
     width: Float[np.ndarray, "n R"]
     pair_weight: Float[np.ndarray, "n R"]
+    noise: Float[np.ndarray, "n R"] | float
 
 
 def _project(belief: Rewards, held: rows.Rows, drawn: rows.Drawn) -> _Projection:
     outcomes = belief.outcomes
     assert outcomes is not None
-    pair_weight = rows.sums(drawn.cell_share * outcomes.share, held.first)
-    width = rows.sums(drawn.cell_share**2 / outcomes.strength, held.first)
-    pair_weight += drawn.atom_sums(drawn.atom_share, len(held.row))
-    width += drawn.atom_sums(drawn.atom_share**2, len(held.row)) / outcomes.unseen
-    centre = rows.sums(drawn.cell_share * outcomes.location, held.first) + pair_weight * belief.location
-    return _Projection(centre, width + pair_weight**2 / belief.strength, pair_weight)
+    cell, atom = drawn.cell_share, drawn.atom_share
+    noise: Any = 1.0
+    level: Any = 0.0
+    if belief.scale is not None and belief.level is not None:
+        cell, atom = cell * belief.scale[held.outcome], atom * belief.scale[drawn.atom_outcome]
+        noise = rows.sums(cell * belief.scale[held.outcome], held.first)
+        noise += drawn.atom_sums(atom * belief.scale[drawn.atom_outcome], len(held.row))
+        level = rows.sums(drawn.cell_share * belief.level[held.outcome], held.first)
+        level += drawn.atom_sums(drawn.atom_share * belief.level[drawn.atom_outcome], len(held.row))
+    pair_weight = rows.sums(cell * outcomes.share, held.first)
+    width = rows.sums(cell**2 / outcomes.strength, held.first)
+    pair_weight += drawn.atom_sums(atom, len(held.row))
+    width += drawn.atom_sums(atom**2, len(held.row)) / outcomes.unseen
+    centre = level + rows.sums(cell * outcomes.location, held.first) + pair_weight * belief.location
+    return _Projection(centre, width + pair_weight**2 / belief.strength, pair_weight, noise)
 
 
 def sample(
     belief: Rewards, held: rows.Rows, drawn: rows.Drawn, seed: int, draws: Int[np.ndarray, "n"]
 ) -> tuple[Float[np.ndarray, "n R"], Float[np.ndarray, "n R"]]:
     """Mean reward of each row in each draw, and the noise variance of single rewards."""
-    variance = belief.rate / noise.gamma(belief.shape, noise.keys(seed, noise.VARIANCE, held.row), draws)
+    variance = _variance(belief, held, seed, draws)
     deviation = noise.normal(noise.keys(seed, noise.REWARD, held.row), draws)
     if belief.outcomes is None:
         return belief.location + deviation * np.sqrt(variance / belief.strength), variance
     projected = _project(belief, held, drawn)
-    return projected.centre + deviation * np.sqrt(projected.width * variance), variance
+    return projected.centre + deviation * np.sqrt(projected.width * variance), variance * projected.noise
+
+
+def _variance(belief: Rewards, held: rows.Rows, seed: int, draws) -> Float[np.ndarray, "n R"]:
+    return belief.rate / noise.gamma(belief.shape, noise.keys(seed, noise.VARIANCE, held.row), draws)
 
 
 def by_outcome(
@@ -141,13 +162,13 @@ def by_outcome(
     Outcomes' rewards are drawn on their own first and then shifted, each by its covariance with the row's mean reward,
     to where that one is (Matheron's rule): their law given the row's mean reward.
     """
-    reward, variance = sample(belief, held, drawn, seed, draws)
+    reward, noise_variance = sample(belief, held, drawn, seed, draws)
     cell_row = held.row_of_cell()
     outcomes = belief.outcomes
     at = drawn.atom_draw, drawn.atom_row
     if outcomes is None:
-        return reward[:, cell_row], reward[at], variance
-    sd = np.sqrt(variance)
+        return reward[:, cell_row], reward[at], noise_variance
+    sd = np.sqrt(_variance(belief, held, seed, draws))
     pair = belief.location + sd * noise.normal(noise.keys(seed, noise.OUTCOME, held.row), draws) / np.sqrt(
         belief.strength
     )
@@ -156,11 +177,17 @@ def by_outcome(
     cell += sd[:, cell_row] / np.sqrt(outcomes.strength) * noise.normal(cell_key, draws)
     atom_key = noise.keys(seed, noise.OUTCOME, held.row[drawn.atom_row], drawn.atom_outcome)
     atom = pair[at] + sd[at] / np.sqrt(outcomes.unseen) * noise.normal_at(atom_key, draws[drawn.atom_draw])
+    cell_scale, atom_scale = 1.0, 1.0
+    if belief.scale is not None and belief.level is not None:
+        cell_scale, atom_scale = belief.scale[held.outcome], belief.scale[drawn.atom_outcome]
+        cell = belief.level[held.outcome] + cell_scale * cell
+        atom = belief.level[drawn.atom_outcome] + atom_scale * atom
     projected = _project(belief, held, drawn)
     found = rows.sums(drawn.cell_share * cell, held.first)
     found += drawn.atom_sums(drawn.atom_share * atom, len(held.row))
     shift = np.divide(reward - found, projected.width, out=np.zeros_like(reward), where=projected.width > 0)
     shared = projected.pair_weight / belief.strength
-    cell += shift[:, cell_row] * (drawn.cell_share / outcomes.strength + outcomes.share * shared[:, cell_row])
-    atom += shift[at] * (drawn.atom_share / outcomes.unseen + shared[at])
-    return cell, atom, variance
+    cell_own, atom_own = drawn.cell_share * cell_scale / outcomes.strength, drawn.atom_share * atom_scale
+    cell += shift[:, cell_row] * cell_scale * (cell_own + outcomes.share * shared[:, cell_row])
+    atom += shift[at] * atom_scale * (atom_own / outcomes.unseen + shared[at])
+    return cell, atom, noise_variance

@@ -7,6 +7,7 @@ of atoms: sizes by breaking a stick at Beta(1, w) points, places from b (Sethura
 number and is cut where the expected mass beyond is below `REMAINDER`, so the cost of a row grows with what was seen of
 it, not with the number of states. Where the prior weighs so much that this would take more atoms than there are
 outcomes (the paper's prior), or where the possible outcomes are given, every possible outcome is a cell of its own.
+The base measure is even, or taken from the log (`evaluation.base`).
 
 >>> import numpy as np
 >>> from bellief.evaluation import rows
@@ -28,19 +29,21 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from bellief.evaluation import noise
+from bellief.evaluation.base import Base
 
 # Mass of a row at which breaking it into atoms ends.
 REMAINDER = 1e-6
 
-# Up to so many entries a table says which outcomes of which rows are cells; beyond, a search does.
-LOOKUP_SIZE = 20_000_000
+# Entries of a table that says which outcomes of which rows may be cells: most atoms are none, and are not searched for.
+LOOKUP_SIZE = 1 << 23
 
 
 class Rows(NamedTuple):
     """The belief about some rows. `row` are their numbers, state * actions + action.
 
     Row r has the cells first[r] to first[r + 1]: their outcomes, ascending, and the gamma shapes of these.
-    `rest[r]` is the prior weight that is spread evenly over all `outcomes`, the seen ones included.
+    `rest[r]` is the prior weight that is spread over all `outcomes`, the seen ones included: as the base says or, where
+    there is none, evenly.
     """
 
     row: Int[np.ndarray, "R"]
@@ -49,10 +52,17 @@ class Rows(NamedTuple):
     shape: Float[np.ndarray, "C"]
     rest: Float[np.ndarray, "R"]
     outcomes: int
+    base: Base | None = None
 
     def row_of_cell(self) -> Int[np.ndarray, "C"]:
         """Position of each cell's row."""
         return np.repeat(np.arange(len(self.row)), np.diff(self.first))
+
+    def base_mass(self) -> Float[np.ndarray, "C"]:
+        """Mass of each cell's outcome in the base measure of its row."""
+        if self.base is None:
+            return np.full(len(self.outcome), 1 / self.outcomes)
+        return self.base.chance(np.repeat(self.row // self.base.actions, np.diff(self.first)), self.outcome)
 
 
 class Drawn(NamedTuple):
@@ -112,7 +122,7 @@ def sums(values: Float[np.ndarray, "*n C"], first: Int[np.ndarray, "R1"]) -> Flo
 
 
 def mean(belief: Rows) -> tuple[Float[np.ndarray, "C"], Float[np.ndarray, "R"]]:
-    """Expected mass of each cell by itself, and of what each row spreads evenly over all outcomes."""
+    """Expected mass of each cell by itself, and of what each row spreads over all outcomes."""
     total = sums(belief.shape, belief.first) + belief.rest
     return belief.shape / np.repeat(total, np.diff(belief.first)), belief.rest / total
 
@@ -175,8 +185,10 @@ def _atoms(belief: Rows, seed: int, draws, cells, spread, rest) -> Drawn:
 
 
 def _place(belief: Rows, seed: int, draws, row, draw, number: int) -> Int[np.ndarray, "E"]:
-    """Where atoms lie: even over all outcomes."""
+    """Where atoms lie: as the base says, or even over all outcomes."""
     unit = noise.uniform_at(noise.keys(seed, noise.ATOM_PLACE, belief.row[row], number), draws[draw])
+    if belief.base is not None:
+        return belief.base.draw(belief.row[row] // belief.base.actions, unit)
     return (unit * belief.outcomes).astype(np.int64)
 
 
@@ -184,12 +196,9 @@ def _merged(belief: Rows, cells, draw, row, outcome, share) -> Drawn:
     """Give the mass of atoms that fell on cells to these, and leave empty atoms out."""
     code, wanted = belief.row_of_cell() * belief.outcomes + belief.outcome, row * belief.outcomes + outcome
     if len(code):
-        size = len(belief.row) * belief.outcomes
-        maybe = np.flatnonzero(share > 0)
-        if size <= LOOKUP_SIZE:
-            seen = np.zeros(size, bool)
-            seen[code] = True
-            maybe = maybe[seen[wanted[maybe]]]
+        seen = np.zeros(min(len(belief.row) * belief.outcomes, LOOKUP_SIZE), bool)
+        seen[code % len(seen)] = True
+        maybe = np.flatnonzero((share > 0) & seen[wanted % len(seen)])
         cell = np.minimum(np.searchsorted(code, wanted[maybe]), len(code) - 1)
         hit = code[cell] == wanted[maybe]
         np.add.at(cells, (draw[maybe[hit]], cell[hit]), share[maybe[hit]])

@@ -25,6 +25,7 @@ from jaxtyping import Float, Int
 from bellief.evaluation import chains, rewards, rows
 from bellief.evaluation.blas import one_thread
 from bellief.evaluation.problem import Part, Problem
+from bellief.watch import shared_pause_point
 
 # Random numbers that a batch of MDPs takes; more would not fit into a core's cache.
 BATCH_NUMBERS = 1_000_000
@@ -143,7 +144,7 @@ class SampledMDPs:
         form: a solution of rewards around 10^9 would round away how they differ.
         """
         problem = self.problem
-        shared = 0.0 if problem.terminates else problem.prior.reward_mean
+        shared = 0.0 if problem.terminates else problem.common_reward
         if shared == 0.0:
             return chains.values(batch, problem.discount, horizon, guide)
         weights = (
@@ -168,6 +169,8 @@ class SampledMDPs:
         index = np.arange(draws.start, draws.stop)
         drawn = rows.sample(part.held, self.seed, index)
         reward, _ = rewards.sample(part.rewards, part.held, drawn, self.seed, index)
+        if self.problem.reward_range is not None:
+            np.clip(reward, *self.problem.reward_range, out=reward)
         return Worlds(part, pattern, drawn, reward)
 
     def _slices(self, part: Part) -> list[slice]:
@@ -182,8 +185,10 @@ class SampledMDPs:
     def _each(self, part: Part, fill: Callable[[slice, Worlds], None]) -> None:
         """Draw and use all batches, on as many threads as there are cores."""
         slices, pattern = self._slices(part), self._pattern(part)
+        pause_point = shared_pause_point(len(slices))
 
         def one(draws: slice) -> None:
+            pause_point()
             fill(draws, self._draw(part, pattern, draws))
 
         if len(slices) == 1 or _workers() == 1:
@@ -207,7 +212,7 @@ class SampledMDPs:
             return None, None
         problem = self.problem
         visits = problem.mean_mdp().visits(policy, problem.discount, problem.start, None)
-        return guide, chains.Guide(visits, guide.inverse)
+        return guide, guide._replace(solution=visits)
 
     def guide(self, policy: Float[np.ndarray, "S A"], discount: float | None = None) -> chains.Guide | None:
         """What helps to solve the policy's chains, where help is needed."""

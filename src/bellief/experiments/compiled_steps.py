@@ -19,6 +19,7 @@ from bellief.experiments.compiled_environments import Box, Tables
 from bellief.fast import Replacement, placement, random_keys, selected, using_for
 from bellief.fast.compiler_options import IN_ORDER
 from bellief.fast.placement import Places
+from bellief.registry import FORMER_NAMES
 from bellief.types import BoxSpaces, Spaces
 
 # Random numbers of the environment are drawn for this many steps at once; block b serves steps b * BLOCK onwards,
@@ -62,8 +63,8 @@ def _batch_keys(seed: Any, environment: str, agent: str, numbers) -> RunKeys:
 
 
 def batch_keys(seed: int, environment: str, agent: str, numbers: range) -> RunKeys:
-    """The keys of several runs."""
-    return _batch_keys(np.uint32(seed), environment, agent, np.asarray(numbers))
+    """The keys of several runs. A renamed agent keeps the random numbers of its former name."""
+    return _batch_keys(np.uint32(seed), environment, FORMER_NAMES.get(agent, agent), np.asarray(numbers))
 
 
 class Program(NamedTuple):

@@ -22,7 +22,7 @@ from bellief.experiments.results import RunResult, check_size, reading_steps
 from bellief.experiments.settings import build_config
 from bellief.experiments.task import inform, open_task
 from bellief.fast.placement import at_work, start_gpu
-from bellief.registry import AGENTS, CONTINUOUS, find
+from bellief.registry import AGENTS, CONTINUOUS, announce, find
 
 
 def run(
@@ -95,6 +95,7 @@ def run(
     entry = find(AGENTS, "agent", agent)
     task = open_task(env, env_settings or {}, table, bins)
     module = entry.load_for(task.kind, task.name)
+    announce(agent, task.kind)
     config = inform(module, build_config(module.Config, agent, settings or {}), agent, task)
     if longest_gap is not None and is_self_scheduled(config):
         raise UserError("longest_gap goes with the schedule triangular: leave it out, or set schedule=triangular.")

@@ -3,6 +3,10 @@
 Lanes plan at different steps, so each has a state of its own and is called on its own: one compiled call learns from a
 step, says whether a plan is due, and gives the next action if not. Events, seeds and replays are those of
 `gymnasium_loop`.
+
+How many outcomes a pair can have is not known, and room for all states would make a belief of 500 states a hundred
+times larger than what is in it. So a lane's agent is told a bound on the outcomes of a pair (`Spaces.support`), and its
+state grows when a pair shows more. Snapshots have room for all.
 """
 
 import functools
@@ -13,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bellief.beliefs.learned import SIZES
 from bellief.experiments import compiled_steps
 from bellief.experiments import self_scheduled_loop as loop
 from bellief.experiments.compiled_steps import RunKeys
@@ -44,9 +49,37 @@ def learn(key: RunKeys, step, own: SelfScheduled, transition: Transition, observ
 class _Lane:
     """One run's agent, whether it is to plan before its next action, and that action if not."""
 
-    def __init__(self, key: RunKeys, own: SelfScheduled, program: compiled_steps.Program):
-        self.key, self.own, self.program = key, own, program
+    def __init__(self, key: RunKeys, program: compiled_steps.Program, own: SelfScheduled | None):
+        self.key, self.full = key, program
         self.due, self.action = True, 0
+        self.outcomes: dict[tuple[int, int], set[int]] = {}
+        self.most = 1
+        self.program = self._bounded()
+        self.own: Any = begin(key, program=self.program) if own is None else own
+
+    def note(self, state: int, action: int, outcome: int) -> None:
+        """Remember an outcome of a pair (-1 for an end); the state is not changed yet."""
+        seen = self.outcomes.setdefault((state, action), set())
+        seen.add(outcome)
+        self.most = max(self.most, len(seen))
+
+    def _bounded(self) -> compiled_steps.Program:
+        """The program for as many outcomes as pairs have shown."""
+        spaces: Any = self.full.spaces
+        possible = spaces.states + int(spaces.terminates)
+        size = next((size for size in SIZES if size >= self.most), possible)
+        return self.full._replace(spaces=spaces._replace(support=size)) if size < possible else self.full
+
+    def fit(self) -> None:
+        """Make the state as large as what has been noted needs."""
+        program = self._bounded()
+        if program != self.program:
+            self.program = program
+            self.own = _resize(self.own, jax.eval_shape(functools.partial(begin, program=program), self.key))
+
+    def padded(self) -> SelfScheduled:
+        """The state with room for all outcomes."""
+        return _resize(self.own, jax.eval_shape(functools.partial(begin, program=self.full), self.key))
 
     def choose(self, step: int, observation: int) -> int:
         """The action of the step of that number."""
@@ -57,6 +90,7 @@ class _Lane:
 
     def learn(self, step: int, transition: Transition, observation: int) -> None:
         """Account for the step before that number."""
+        self.fit()
         result = learn(self.key, np.int32(step), self.own, transition, np.int32(observation), program=self.program)
         self.own, due, action = result
         self.due, self.action = bool(due), int(action)
@@ -96,6 +130,8 @@ def run_batch(
             if new:
                 yield episode
             observations[episode.lane] = simulators[episode.lane].reset(None)
+        for own, lane in enumerate(lanes):
+            lane.note(int(before[own]), int(actions[own]), -1 if ended[own] else int(following[own]))
         if resume is not None and step == replayed:
             _check_replay(lanes, observations, resume)
         if not new:
@@ -107,7 +143,7 @@ def run_batch(
             yield from tally.read(step, survival=False)
             yield Plan(step, jax.device_get(_stack([lane.own.info for lane in lanes])))
             yield _snapshot(step, lanes, history, observations)
-    yield tally.runs(_stack([lane.own.state for lane in lanes]), observations, survival=False)
+    yield tally.runs(_stack([lane.padded().state for lane in lanes]), observations, survival=False)
 
 
 def _make_lanes(keys: RunKeys, width: int, agent, config, spaces: Spaces, resume: Snapshot | None) -> list[_Lane]:
@@ -116,10 +152,10 @@ def _make_lanes(keys: RunKeys, width: int, agent, config, spaces: Spaces, resume
     program = compiled_steps.program(agent, config, spaces, mesh)
     own_keys = [jax.tree.map(lambda leaf, one=lane: leaf[one], keys) for lane in range(width)]
     if resume is None:
-        return [_Lane(key, begin(key, program=program), program) for key in own_keys]
+        return [_Lane(key, program, None) for key in own_keys]
     runs = placement.put(resume.runs, mesh)
     states = [jax.tree.map(lambda leaf, one=lane: leaf[one], runs) for lane in range(width)]
-    return [_Lane(key, own, program) for key, own in zip(own_keys, states, strict=True)]
+    return [_Lane(key, program, own) for key, own in zip(own_keys, states, strict=True)]
 
 
 def _snapshot(step: int, lanes: list[_Lane], history: np.ndarray, observations: np.ndarray) -> Snapshot:
@@ -129,7 +165,7 @@ def _snapshot(step: int, lanes: list[_Lane], history: np.ndarray, observations: 
         "due": np.array([lane.due for lane in lanes]),
         "next_actions": np.array([lane.action for lane in lanes], dtype=np.int32),
     }
-    return Snapshot(step, _stack([lane.own for lane in lanes]), host)
+    return Snapshot(step, _stack([lane.padded() for lane in lanes]), host)
 
 
 def _check_replay(lanes: list[_Lane], observations: np.ndarray, resume: Snapshot) -> None:
@@ -137,6 +173,20 @@ def _check_replay(lanes: list[_Lane], observations: np.ndarray, resume: Snapshot
         raise ReplayError(f"after {resume.event} steps the environment is not where it was")
     for lane, due, action in zip(lanes, resume.host["due"], resume.host["next_actions"], strict=True):
         lane.due, lane.action = bool(due), int(action)
+        lane.program = lane.full  # what was saved has room for all
+        lane.fit()
+
+
+def _resize(tree: Any, wanted: Any) -> Any:
+    """The arrays cut or filled up with zeros to the wanted shapes."""
+
+    def resized(leaf: Any, target: Any) -> Any:
+        if leaf.shape == target.shape:
+            return leaf
+        kept = leaf[tuple(slice(0, size) for size in target.shape)]
+        return jnp.pad(kept, [(0, size - have) for size, have in zip(target.shape, kept.shape, strict=True)])
+
+    return jax.tree.map(resized, tree, wanted)
 
 
 def _stack(trees: list[Any]) -> Any:

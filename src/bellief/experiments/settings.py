@@ -8,6 +8,7 @@ from typing import Any
 
 from bellief.beliefs import linear, tabular
 from bellief.errors import UserError, shorten
+from bellief.registry import NEW_MEANINGS
 
 
 def build_config(config_type: type, agent: str, settings: dict[str, Any]) -> Any:
@@ -25,7 +26,8 @@ def build_config(config_type: type, agent: str, settings: dict[str, Any]) -> Any
             prior_changes[name.removeprefix("prior.")] = value
             continue
         if name not in fields:
-            raise UserError(f"Agent '{agent}' has no setting '{name}'; its settings are {', '.join(fields)}.")
+            former = f" (agent '{agent}-paper' has those of version 0.1)" if agent in NEW_MEANINGS else ""
+            raise UserError(f"Agent '{agent}' has no setting '{name}'; its settings are {', '.join(fields)}{former}.")
         values[name] = _convert(name, value, hints[name])
     if prior_changes:
         base = values.get("prior", fields["prior"].default)

@@ -52,13 +52,13 @@ class Costs(NamedTuple):
 
 # Agents that are not listed may have attributes LIGHT_STEPS and LIGHT_PLANS for the first two.
 COSTS = {
-    "bellief.agents.bbi": Costs(constant_steps=True),
+    "bellief.agents.bbi_sampled": Costs(constant_steps=True),
     "bellief.agents.bbi_paper": Costs(constant_steps=True),
-    "bellief.agents.psrl": Costs(constant_steps=True, light_plans=12, width_free=5),
+    "bellief.agents.psrl_paper": Costs(constant_steps=True, light_plans=12, width_free=5),
     "bellief.agents.mmbi": Costs(constant_steps=True, light_plans=12),
     # Plans are sparse, and start from the values of the last one.
-    "bellief.agents.bbi_learned": Costs(constant_steps=True, light_plans=2**31),
-    "bellief.agents.psrl_learned": Costs(constant_steps=True, light_plans=2**31),
+    "bellief.agents.bbi": Costs(constant_steps=True, light_plans=2**31),
+    "bellief.agents.psrl": Costs(constant_steps=True, light_plans=2**31),
     "bellief.agents.beb": Costs(constant_steps=True, light_plans=12),
     "bellief.agents.ube": Costs(constant_steps=True),
     "bellief.agents.rlsvi": Costs(constant_steps=True),

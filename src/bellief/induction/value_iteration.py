@@ -17,6 +17,9 @@ from jaxtyping import Array, Float, Int
 
 from bellief.beliefs import learned
 
+# Steps with the same actions between two choices of actions (modified policy iteration).
+EVALUATIONS = 20
+
 
 class Solution(NamedTuple):
     """Greedy actions, values, and how many steps were taken."""
@@ -38,23 +41,36 @@ def solve(
     """Steps from `start` until no value moves by more than the tolerance, at most so many; of equal actions the one
     with the largest of `ties`.
     """
+    states = jnp.arange(start.shape[0])
 
-    def q_values(values: Float[Array, "S"]) -> Float[Array, "S A"]:
+    def following(values: Float[Array, "S"], outcome: Array, mass: Array, even: Array) -> Array:
         # The end is one more outcome, worth nothing.
         table = jnp.concatenate([values, jnp.zeros(ends.shape, values.dtype)])
-        following = jnp.einsum("sak,sak->sa", drawn.mass, table[drawn.outcome]) + drawn.even * jnp.sum(table)
-        return drawn.reward + discount * following
+        return jnp.sum(mass * table[outcome], axis=-1) + even * jnp.sum(table)
+
+    def q_values(values: Float[Array, "S"]) -> Float[Array, "S A"]:
+        return drawn.reward + discount * following(values, drawn.outcome, drawn.mass, drawn.even)
 
     def unfinished(carry):
         return (carry[1] > tolerance) & (carry[2] < most)
 
-    def sweep(carry):
+    def evaluate(values: Float[Array, "S"], actions: Int[Array, "S"]) -> Float[Array, "S"]:
+        chosen = [leaf[states, actions] for leaf in (drawn.outcome, drawn.mass, drawn.even)]
+        reward = drawn.reward[states, actions]
+        return jax.lax.fori_loop(
+            0, EVALUATIONS, lambda _, values: reward + discount * following(values, *chosen), values
+        )
+
+    def improve(carry):
         values, _, sweeps = carry
-        new = jnp.max(q_values(values), axis=-1)
-        return new, jnp.max(jnp.abs(new - values)), sweeps + 1
+        scores = q_values(values)
+        new, actions = jnp.max(scores, axis=-1), jnp.argmax(scores, axis=-1)
+        moved = jnp.max(jnp.abs(new - values))
+        new = jax.lax.cond(moved > tolerance, lambda: evaluate(new, actions), lambda: new)
+        return new, moved, sweeps + 1 + EVALUATIONS
 
     first = (start, jnp.asarray(jnp.inf, start.dtype), jnp.array(0, jnp.int32))
-    values, _, sweeps = jax.lax.while_loop(unfinished, sweep, first)
+    values, _, sweeps = jax.lax.while_loop(unfinished, improve, first)
     scores = q_values(values)
     best = jnp.max(scores, axis=-1, keepdims=True)
     actions = jnp.argmax(jnp.where(scores == best, ties, -1), axis=-1).astype(jnp.int32)

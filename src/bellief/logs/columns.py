@@ -43,7 +43,7 @@ def take(columns: Sequence[str], chosen: Mapping[str, str] | None = None, source
     """Find the columns of a log; `chosen` (a column for some of the roles) comes before the usual names."""
     columns = [str(column) for column in columns]
     _check_repeated(columns, source)
-    roles = _choose(columns, chosen or {}, source)
+    roles = roles_of(columns, chosen or {}, source)
     features = () if "state" in roles or "next_state" in roles else feature_names(columns, source)
     needed = ("action", "reward") if features else REQUIRED
     missing = [role for role in needed if role not in roles]
@@ -64,13 +64,17 @@ def take(columns: Sequence[str], chosen: Mapping[str, str] | None = None, source
     return taken._replace(unused=tuple(column for column in columns if column not in taken.used))
 
 
-def _choose(columns: Sequence[str], chosen: Mapping[str, str], source: str) -> dict[str, str]:
+def roles_of(columns: Sequence[str], chosen: Mapping[str, str], source: str = "") -> dict[str, str]:
+    """The column of each role that is chosen or known by its name; roles without a column are left out."""
     roles: dict[str, str] = {}
     for role, column in chosen.items():
         if role not in NAMES:
             raise UserError(f"There is no role '{shown(role)}' for a column; choose one of {', '.join(NAMES)}.")
         if column not in columns:
             raise UserError(f"{source}there is no column '{shown(column)}'; the columns are {few(columns)}.")
+        if column in roles.values():
+            other = next(name for name, taken in roles.items() if taken == column)
+            raise UserError(f"The column '{shown(column)}' is chosen for {other} and for {role}; choose one of them.")
         roles[role] = column
     free = [column for column in columns if column not in roles.values()]
     for role, names in NAMES.items():

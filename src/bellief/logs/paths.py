@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from bellief.errors import UserError
+from bellief.logs.examples import example_path, is_example
 from bellief.logs.labels import natural_order, shown
 
 ENDINGS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet", ".jsonl": "json", ".ndjson": "json", ".json": "json"}
@@ -65,6 +66,8 @@ def expand(data: str | os.PathLike | Iterable[str | os.PathLike], scratch: str, 
 
 def _expand_one(path: str | os.PathLike, number: int, scratch: str, format: str | None) -> list[LogFile]:
     text = os.fspath(path)
+    if is_example(text):
+        return [log_file(example_path(text), name=text, format=format)]
     try:
         mode = os.stat(text).st_mode
     except FileNotFoundError:

@@ -33,7 +33,7 @@ def fold_units(
     units: Sequence[Unit], connection: "duckdb.DuckDBPyConnection", scratch: str, threads: int
 ) -> Iterator[Part | None]:
     """The parts of units, in their order. An interrupt, or an error, stops the queries that are running."""
-    if threads == 1 or len(units) == 1:
+    if threads == 1 or len(units) <= 1:
         yield from (fold_unit(unit, connection) for unit in units)
         return
     threads = min(threads, len(units))

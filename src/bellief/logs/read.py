@@ -177,12 +177,14 @@ def _opened(
 
 def _columns(file: LogFile, connection: "duckdb.DuckDBPyConnection") -> Sequence[str]:
     """Names of a file's columns; where DuckDB cannot tell, a second look says why in one sentence."""
+    import zlib
+
     import duckdb
 
     try:
         if names := relation(connection, file).names:
             return names
-    except (duckdb.Error, OSError, EOFError, UnicodeError):
+    except (duckdb.Error, OSError, EOFError, UnicodeError, zlib.error):
         pass
     from bellief.logs.sources import file_columns
 

@@ -6,6 +6,7 @@ import json
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -56,6 +57,17 @@ def csv_pieces(
                 yield piece
 
 
+def _frame(batch: Any, file: LogFile) -> pd.DataFrame:
+    """A batch of Arrow as a data frame; dates may lie beyond those that Python has."""
+    try:
+        return batch.to_pandas()
+    except (ValueError, OverflowError) as error:
+        raise UserError(
+            f"{file.source}a column holds what Python cannot hold ({shown(error)}); states, actions and rewards are "
+            "numbers or texts."
+        ) from None
+
+
 def parquet_pieces(
     file: LogFile, wanted: Sequence[str] | None = None, rows: int | None = None, begin: int = 0
 ) -> Iterator[pd.DataFrame]:
@@ -78,7 +90,7 @@ def parquet_pieces(
                 sizes = np.cumsum([content.metadata.row_group(at).num_rows for at in range(content.num_row_groups)])
                 groups = [at for at, end in enumerate(sizes) if end > begin]
                 for batch in content.iter_batches(rows or PIECE, groups, columns=wanted, use_threads=False):
-                    yield batch.to_pandas()
+                    yield _frame(batch, file)
         except pyarrow.ArrowException as error:
             detail = str(error).strip().splitlines()[0].rstrip(".")
             raise UserError(f"{file.name} is not a readable Parquet file ({shown(detail)}).") from None

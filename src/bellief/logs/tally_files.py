@@ -80,8 +80,10 @@ def read_tallies(
 ) -> Tally:
     """The sum of some tallies."""
     folding = Folding(Axis("state", states, labels), Axis("action", actions, labels))
+    transitions = 0
     for number, file in enumerate(files):
         part, began, times = _read(file, connection)
+        transitions += len(part.number)
         try:
             folding.add(part, number)
             folding.count_starts(folding.states.codes(began), times)
@@ -90,7 +92,7 @@ def read_tallies(
                 f"{file.source}states and actions of a tally must be whole numbers from 0 (as many as were announced, "
                 "at most), or all of them labels (labels=True, --labels)."
             ) from None
-    if not folding.held:
+    if not transitions:
         raise UserError(f"{files[0].source}there are no transitions; at least one row is needed.")
     tally = folding.finish()
     object.__setattr__(tally, "origin", Origin(tuple(file.name for file in files if file.name)))

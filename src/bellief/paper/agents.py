@@ -10,13 +10,11 @@ from typing import Any
 Entry = dict[str, Any]
 
 # The names in Bellief, each once.
-_BBI, _PSRL, _MMBI, _BQL, _VDQN, _BSS, _GPTD = "bbi", "psrl", "mmbi", "bql", "vdqn", "bss", "gptd"
+_BBI, _PSRL, _MMBI, _BQL, _VDQN, _BSS, _GPTD = "bbi-paper", "psrl-paper", "mmbi", "bql", "vdqn", "bss", "gptd"
 _Q_LEARNING, _ORACLE = "q-learning", "oracle"
-# BBI as the paper prints it, and ours, on tables and on continuous states.
-_PRINTED: Entry = {}
+# Ours beside it: on tables the same sampled MDPs, under the paper's prior, with the optimistic rule.
 _OURS: Entry = {"rule": "optimistic"}
-_PRINTED_CONTINUOUS: Entry = {"mode": "paper"}
-_OURS_CONTINUOUS: Entry = {}
+_OURS_CONTINUOUS = "bbi"
 
 OURS = "BBI (ours)"
 HORIZONS = (10, 20, 50, 100)
@@ -36,7 +34,7 @@ BQL_VARIANTS: dict[str, Entry] = {
 }
 # What the paper prints comes first, ours next, then a floor and a ceiling.
 DISCRETE: dict[str, Entry] = {
-    "BBI": _entry(_BBI, _PRINTED),
+    "BBI": _entry(_BBI),
     "PSRL": _entry(_PSRL),
     "MMBI": _entry(_MMBI),
     "BQL": BQL_VARIANTS["BQL"],
@@ -47,18 +45,18 @@ DISCRETE: dict[str, Entry] = {
     "optimal": _entry(_ORACLE),
 }
 CONTINUOUS: dict[str, Entry] = {
-    "BBI": _entry(_BBI, _PRINTED_CONTINUOUS),
+    "BBI": _entry(_BBI),
     "GPTD": _entry(_GPTD),
     "VDQN": _entry(_VDQN),
-    OURS: _entry(_BBI, _OURS_CONTINUOUS),
+    OURS: _entry(_OURS_CONTINUOUS),
 }
 # "We experimented with a few options" for q(s): states from the history, from the start, from the whole box. Shares of
 # the three; "BBI" is half history, half box.
 STATE_DISTRIBUTIONS: dict[str, Entry] = {
     "BBI": CONTINUOUS["BBI"],
-    "BBI, q = history": _entry(_BBI, _PRINTED_CONTINUOUS, history=1.0, support=0.0),
-    "BBI, q = history and start": _entry(_BBI, _PRINTED_CONTINUOUS, history=0.5, start=0.5, support=0.0),
-    "BBI, q = box": _entry(_BBI, _PRINTED_CONTINUOUS, history=0.0, support=1.0),
+    "BBI, q = history": _entry(_BBI, history=1.0, support=0.0),
+    "BBI, q = history and start": _entry(_BBI, history=0.5, start=0.5, support=0.0),
+    "BBI, q = box": _entry(_BBI, history=0.0, support=1.0),
 }
 # The features of the value on LinearModel: the state itself, as the formula has it, or products of up to two of its
 # coordinates ("in practice, we often use a feature map"). GPTD has the same ones.
@@ -69,20 +67,18 @@ LINEAR_FEATURES: dict[str, tuple[str, str]] = {
 }
 LINEAR: dict[str, Entry] = {
     **CONTINUOUS,
-    "BBI, quadratic": _entry(_BBI, _PRINTED_CONTINUOUS, value_features=_QUADRATIC),
+    "BBI, quadratic": _entry(_BBI, value_features=_QUADRATIC),
     "GPTD, quadratic": _entry(_GPTD, features=_QUADRATIC),
 }
 PENDULUM: dict[str, Entry] = {**CONTINUOUS, **STATE_DISTRIBUTIONS}
 
 HORIZON_AGENTS: dict[str, Entry] = {
-    **{f"BBI, H = {horizon}": _entry(_BBI, _PRINTED, horizon=horizon) for horizon in HORIZONS},
+    **{f"BBI, H = {horizon}": _entry(_BBI, horizon=horizon) for horizon in HORIZONS},
     **{f"{OURS}, H = {horizon}": _entry(_BBI, _OURS, horizon=horizon) for horizon in (10, 100)},
 }
 # The paper's rollout formulas 1, 2 and 3; its results use the third.
 ROLLOUTS = {"sampled": "formula 1", "expected": "formula 2", "values": "formula 3"}
-ROLLOUT_AGENTS: dict[str, Entry] = {
-    f"BBI, {text}": _entry(_BBI, _PRINTED, utilities=name) for name, text in ROLLOUTS.items()
-}
+ROLLOUT_AGENTS: dict[str, Entry] = {f"BBI, {text}": _entry(_BBI, utilities=name) for name, text in ROLLOUTS.items()}
 
 
 def with_variants(agents: dict[str, Entry]) -> dict[str, Entry]:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bellief.agents import bbi
+from bellief.agents import bbi_sampled
 from bellief.agents.schedule import update_steps
 from bellief.beliefs import tabular
 from bellief.envs import make
@@ -32,7 +32,7 @@ def look_steps(steps: int) -> list[int]:
     return sorted({int(plans[place]) for place in wanted})
 
 
-def values_under(key, config: bbi.Config, state: bbi.State, mdps: int, discount: float):
+def values_under(key, config: bbi_sampled.Config, state: bbi_sampled.State, mdps: int, discount: float):
     """Means over sampled MDPs at the start state: bound and policy, for ever and for H steps."""
 
     def one(draw):
@@ -54,7 +54,7 @@ def bayes_bounds(rule: str, steps: int, runs: int, mdps: int) -> dict[str, np.nd
     """Bounds and values of `runs` runs at the looks: arrays [runs, looks]."""
     environment = make("nchain")
     tables = make_tables(environment.outcomes)
-    config = bbi.Config(rule=rule)
+    config = bbi_sampled.Config(rule=rule)
     looks = look_steps(steps)
     judge = jax.jit(
         lambda keys, states: jax.vmap(lambda key, one: values_under(key, config, one, mdps, config.discount))(
@@ -64,11 +64,11 @@ def bayes_bounds(rule: str, steps: int, runs: int, mdps: int) -> dict[str, np.nd
     chunks = []
     for first in range(0, runs, CPU_WIDTH):
         numbers = range(first, first + CPU_WIDTH)
-        keys = batch_keys(SEED, "nchain", "bbi", numbers)
+        keys = batch_keys(SEED, "nchain", "bbi-paper", numbers)
         rows = []
         with jax.default_matmul_precision("highest"):
             # States are looked at after every plan, so a call of the compiled program must not work through several.
-            given = (keys, tables, bbi, config, environment.spaces(), update_steps(steps), [steps], 1000.0)
+            given = (keys, tables, bbi_sampled, config, environment.spaces(), update_steps(steps), [steps], 1000.0)
             for event in run_batch(*given, places=find_places("cpu", CPU_WIDTH), most=1):
                 if isinstance(event, Snapshot) and event.event + 1 in looks:
                     draws = jax.vmap(lambda key, at=event.event: jax.random.fold_in(key, 2**30 + at))(keys.agent)

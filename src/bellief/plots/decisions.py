@@ -66,7 +66,8 @@ def plot_collection(plan: Any, top: int = 10, ax: "Axes | None" = None) -> "Axes
     infinite = any(pair["variance_reduction"] is None for pair in pairs)
     if infinite:
         pairs = [pair for pair in pairs if pair["variance_reduction"] is None]
-    lengths = [pair["discounted_visits"] if infinite else pair["share"] for pair in pairs]
+    # Draws without variance, such as a single one, have no shares.
+    lengths = [pair["discounted_visits"] if infinite else pair["share"] or 0.0 for pair in pairs]
     if ax is None:
         ax = style.tidy(style.new_figure(6.4, 1.2 + 0.3 * len(pairs)).add_subplot(), grid="x")
     names = [

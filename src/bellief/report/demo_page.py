@@ -89,7 +89,7 @@ def build_page(
             ("Your own log of states, actions and rewards:", _OWN_LOG),
             (
                 "An agent of your choice:",
-                'import bellief\nresult = bellief.run("nchain", "bbi", settings={"rule": "optimistic"})',
+                'import bellief\nresult = bellief.run("nchain", "bbi-paper", settings={"rule": "optimistic"})',
             ),
         ],
         footer=f"Made by bellief demo with seed {seed}. The same seed gives the same page on the same machine.",

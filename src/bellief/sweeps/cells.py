@@ -17,16 +17,22 @@ from bellief.agents.agenda import SELF_SCHEDULED
 from bellief.agents.files import encode_config
 from bellief.agents.schedule import steps_of
 from bellief.envs import make_any
-from bellief.errors import UserError
+from bellief.errors import UserError, notify_once
 from bellief.experiments.results import reading_steps
 from bellief.experiments.settings import build_config
 from bellief.experiments.task import open_task
 from bellief.fast.placement import CPU_WIDTH
-from bellief.registry import AGENTS, CONTINUOUS, DISCRETE, ENVIRONMENTS, find, looks_like_gymnasium
+from bellief.registry import (
+    AGENTS,
+    CONTINUOUS,
+    DISCRETE,
+    ENVIRONMENTS,
+    find,
+    looks_like_gymnasium,
+    restored_name,
+    stored_name,
+)
 from bellief.sweeps.spec import MOST_CELLS, AgentEntry, EnvironmentEntry, Spec
-
-# Counted up when a new version of Bellief computes other numbers from the same spec.
-GENERATION = 1
 
 
 class Cell(NamedTuple):
@@ -85,7 +91,14 @@ def kind_of(environment: dict[str, Any]) -> str:
 def agent_module(identity: dict[str, Any]) -> Any:
     """The agent of a cell, in its form for the states of the cell's environment."""
     environment = identity["environment"]
-    return find(AGENTS, "agent", identity["agent"]["name"]).load_for(kind_of(environment), environment["name"])
+    return find(AGENTS, "agent", agent_name(identity)).load_for(kind_of(environment), environment["name"])
+
+
+def agent_name(identity: dict[str, Any]) -> str:
+    """The registered name of a cell's agent. Identities keep the names of version 0.1 for the work it knew, so that a
+    sweep of that version has the same cells now; agents that have got a new meaning since are of generation 2.
+    """
+    return restored_name(identity["generation"], identity["agent"]["name"], kind_of(identity["environment"]))
 
 
 def plan_steps(identity: dict[str, Any]) -> list[int]:
@@ -113,20 +126,31 @@ def expand(spec: Spec, check: bool = True) -> list[Setup]:
         only = agent.entry.only
         if only is not None and not set(only) & _called(environment):
             continue
-        setups.append(_setup(spec, environment, _fitted(environment, agent)))
+        setups.append(_setup(spec, environment, _fitted(spec, environment, agent)))
     if not setups:
         raise UserError("The sweep has no cells: 'only' leaves no environment for any agent.")
     return setups
+
+
+def same_work(spec: Spec, other: Spec) -> bool:
+    """Whether two specs ask for the same cells under the same labels, though they may name agents differently."""
+
+    def asked(one: Spec) -> list[Any]:
+        setups = expand(one, check=False)
+        return [(setup.environment, setup.agent, setup.runs, [cell.id for cell in setup.cells]) for setup in setups]
+
+    return spec.name == other.name and asked(spec) == asked(other)
 
 
 def _setup(spec: Spec, environment: _Choice, agent: _Choice) -> Setup:
     steps = agent.entry.steps or environment.entry.steps or spec.steps
     runs = agent.entry.runs or environment.entry.runs or spec.runs
     half_life = float(environment.entry.half_life or spec.half_life)
+    generation, name = stored_name(_meant(spec, environment, agent), kind_of(environment.resolved))
     shared = {
-        "generation": GENERATION,
+        "generation": generation,
         "environment": environment.resolved,
-        "agent": {"name": agent.entry.name, "settings": agent.resolved},
+        "agent": {"name": name, "settings": agent.resolved},
         "steps": steps,
         "half_life": half_life,
         "readings": sorted({step for step in spec.readings if step <= steps}),
@@ -205,11 +229,27 @@ def _check_gymnasium(entry: EnvironmentEntry, settings: dict[str, Any]) -> None:
         raise UserError(f"The observations of '{name}' are no Box: leave out 'continuous'.")
 
 
-def _fitted(environment: _Choice, agent: _Choice) -> _Choice:
+def _meant(spec: Spec, environment: _Choice, agent: _Choice) -> str:
+    """The registered name of what a spec calls an agent. One that does not say that it was written for version 0.2
+    means by `bbi` and `psrl` what version 0.1 did.
+    """
+    name, kind = agent.entry.name, kind_of(environment.resolved)
+    if spec.bellief is not None:
+        return name
+    meant = restored_name(1, name, kind)
+    if meant != name:
+        notify_once(
+            f"A sweep without the line 'bellief: 0.2' means by '{name}' what version 0.1 did, '{meant}': add the line "
+            f"for the new '{name}', or write '{meant}'."
+        )
+    return meant
+
+
+def _fitted(spec: Spec, environment: _Choice, agent: _Choice) -> _Choice:
     """The agent with its settings for the states of this environment; `UserError` where the two do not go together."""
-    name = agent.entry.name
+    name = _meant(spec, environment, agent)
     try:
-        module = agent_module({"environment": environment.resolved, "agent": {"name": name}})
+        module = find(AGENTS, "agent", name).load_for(kind_of(environment.resolved), environment.resolved["name"])
     except UserError as error:
         advice = f"{str(error).rstrip('.')}, or keep '{agent.label}' out of '{environment.label}' with 'only'."
         raise UserError(advice) from error

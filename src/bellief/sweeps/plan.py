@@ -6,7 +6,7 @@ from typing import Any
 from bellief.errors import UserError
 from bellief.processors import cores
 from bellief.sweeps.calibrate import Costs
-from bellief.sweeps.cells import Setup, expand, plan_steps
+from bellief.sweeps.cells import Setup, agent_name, expand, plan_steps, same_work
 from bellief.sweeps.engines import settings_of
 from bellief.sweeps.engines.local import Local
 from bellief.sweeps.ledger import Ledger
@@ -53,7 +53,7 @@ def _finished(spec: Spec, folder: Path, setups: list[Setup]) -> set[str]:
     if not (folder / "config.yaml").exists():
         return set()
     store = Store(folder)
-    if store.spec != spec:
+    if store.spec != spec and not same_work(store.spec, spec):
         raise UserError(f"{folder} holds another sweep; choose another name.")
     ledger = Ledger(store, setups)
     ledger.scan(deep=True)
@@ -62,7 +62,7 @@ def _finished(spec: Spec, folder: Path, setups: list[Setup]) -> set[str]:
 
 def _costs(engine: Local, setup: Setup, measured: dict[str, Costs]) -> Costs:
     cell = setup.cells[0]
-    pair = f"{cell.identity['environment']['name']} {cell.identity['agent']['name']}"
+    pair = f"{cell.identity['environment']['name']} {agent_name(cell.identity)}"
     if pair not in measured:
         answer = engine.ask(kind="calibrate", id=cell.id, identity=cell.identity, settings=settings_of(cell))
         if answer["kind"] != "calibrated":

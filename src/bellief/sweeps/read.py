@@ -33,7 +33,7 @@ from bellief.experiments.collect import EPISODE_COUNTS
 from bellief.experiments.results import RunResult
 from bellief.files import to_csv, write_whole
 from bellief.sweeps import tables
-from bellief.sweeps.cells import Cell, Setup, agent_module, expand, plan_steps
+from bellief.sweeps.cells import Cell, Setup, agent_module, agent_name, expand, plan_steps
 from bellief.sweeps.ledger import Ledger
 from bellief.sweeps.store import Damaged, Store
 
@@ -110,7 +110,7 @@ class Condition:
         real = tables.EPISODES in (self.store.record(self.cells[0].id) or {"files": {}})["files"]
         shared: dict[str, Any] = {
             "env": identity["environment"]["name"],
-            "agent": identity["agent"]["name"],
+            "agent": agent_name(identity),
             "steps": self.steps,
             "runs": len(curves.run),
             "seed": identity["seed"],
@@ -216,7 +216,7 @@ class SweepResults:
 
 def _settings(identity: dict[str, Any]) -> dict[str, Any]:
     agent, module = identity["agent"], agent_module(identity)
-    complaint = f"The settings of agent '{agent['name']}' do not fit"
+    complaint = f"The settings of agent '{agent_name(identity)}' do not fit"
     return dataclasses.asdict(decode_config(agent["settings"], module.Config, complaint))
 
 

@@ -34,6 +34,7 @@ Runs = Annotated[int, Field(ge=1, le=1_000_000)]
 HalfLife = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 # Names become names of folders, labels are shown in tables and pictures.
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+Version = Annotated[str, Field(pattern=r"^[0-9]{1,4}(\.[0-9]{1,4}){0,2}$")]
 Label = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f/\\]{1,80}$")]
 
 
@@ -73,6 +74,9 @@ class Spec(_Model):
     """A sweep: every agent in every environment, so many runs each."""
 
     name: Name = Field(description="Name of the sweep and of its folder.")
+    bellief: Version | None = Field(
+        None, description="Version of Bellief that it was written for, 0.2 or later; without it, 0.1."
+    )
     seed: int = Field(0, ge=0, lt=2**32, description="Root of all randomness.")
     steps: Steps = Field(10_000, description="Steps of each run.")
     runs: Runs = Field(10, description="Runs of each agent in each environment.")
@@ -80,6 +84,13 @@ class Spec(_Model):
     readings: list[Steps] = Field([], description="Steps at which to read the curves, besides the usual ones.")
     environments: list[EnvironmentEntry] = Field(min_length=1, description="Environments; a bare name will do.")
     agents: list[AgentEntry] = Field(min_length=1, description="Agents; a bare name will do.")
+
+    @field_validator("bellief", mode="before")
+    @classmethod
+    def _version_as_text(cls, value: Any) -> Any:
+        """Version 0.1 itself is the same as none."""
+        text = str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+        return None if isinstance(text, str) and re.fullmatch(r"0\.1(\.[0-9]+)?", text) else text
 
     @field_validator("environments", "agents", mode="before")
     @classmethod

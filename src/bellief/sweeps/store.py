@@ -25,7 +25,7 @@ import yaml
 
 from bellief.errors import UserError
 from bellief.files import PART, sync_folder, write_whole
-from bellief.sweeps.cells import Cell, canonical, cell_id
+from bellief.sweeps.cells import Cell, canonical, cell_id, same_work
 from bellief.sweeps.machine import software
 from bellief.sweeps.spec import Spec, build_spec, parse_yaml
 
@@ -61,7 +61,7 @@ class Store:
         names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
         if "config.yaml" in names:
             store = cls(folder)
-            if store.spec != spec:
+            if store.spec != spec and not same_work(store.spec, spec):
                 raise UserError(f"{folder} holds another sweep ({_difference(store.spec, spec)}); choose another name.")
             return store
         # Hidden files may be those of another shard that is just making the same folder.

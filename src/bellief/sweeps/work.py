@@ -18,7 +18,7 @@ from bellief.experiments.task import inform, open_task
 from bellief.fast import placement
 from bellief.registry import CONTINUOUS
 from bellief.sweeps import tables
-from bellief.sweeps.cells import Cell, agent_module, plan_steps
+from bellief.sweeps.cells import Cell, agent_module, agent_name, plan_steps
 from bellief.sweeps.checkpoint import CheckpointError, decode, encode
 from bellief.sweeps.machine import fingerprint
 
@@ -66,7 +66,7 @@ class Chunk:
 
     def __init__(self, identity: dict[str, Any]):
         described = identity["environment"]
-        name, agent = described["name"], identity["agent"]["name"]
+        name, agent = described["name"], agent_name(identity)
         self.world = open_task(name, described["settings"], described.get("table", False), described.get("bins"))
         self.module = agent_module(identity)
         settings = identity["agent"]["settings"]

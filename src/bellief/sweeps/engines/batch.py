@@ -50,10 +50,13 @@ def _condition(cell: Cell) -> str:
 
 
 def _compute(group: list[Cell], job: Job) -> Iterator[Event]:
+    from bellief.experiments.results import READINGS, check_size
     from bellief.sweeps import tables, work
     from bellief.sweeps.worker import RECORDED, finished_event, progress_event
 
     whole = Cell("batch", group[0].identity | {"width": sum(cell.identity["width"] for cell in group)})
+    readings = READINGS + len(whole.identity["readings"])
+    check_size(whole.identity["steps"], whole.identity["width"], readings)
     began = time.monotonic()
     for message in work.compute(whole, None, float("inf"), job.stop.is_set):
         if isinstance(message, work.Finished):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bellief import UserError
-from bellief.agents import bbi, bbi_paper, schedule
+from bellief.agents import bbi_paper, bbi_sampled, schedule
 from bellief.beliefs import normal_gamma, tabular
 from bellief.envs import make
 from bellief.mdp import bellman
@@ -16,7 +16,7 @@ from bellief.types import Spaces, Transition
 
 STATES, ACTIONS, MDPS = 4, 3, 5
 SPACES = Spaces(STATES, ACTIONS, terminates=False, reward_low=-2.0, reward_high=2.0)
-plan = jax.jit(bbi.plan, static_argnums=(1, 2))
+plan = jax.jit(bbi_sampled.plan, static_argnums=(1, 2))
 
 
 def single(arrays):
@@ -26,7 +26,7 @@ def single(arrays):
 @functools.partial(jax.jit, static_argnums=(0, 2))
 def joint_induction(config, key, spaces, mdps, final, draws=False):
     del spaces
-    return bbi.induce_joint(key, config, mdps, final, draws)
+    return bbi_sampled.induce_joint(key, config, mdps, final, draws)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def backups(mdps, horizon, score):
 
 
 def config(**choices):
-    return bbi.Config(**{"discount": 0.9, "mdps": MDPS, "horizon": 6, **choices})
+    return bbi_sampled.Config(**{"discount": 0.9, "mdps": MDPS, "horizon": 6, **choices})
 
 
 @pytest.mark.parametrize(
@@ -93,15 +93,20 @@ def test_an_action_gets_the_better_of_two_scores(oracle):
 
 def test_who_asks_for_a_second_opinion():
     light = tabular.Prior(sparse=True)
-    assert bbi.Config(rule="optimistic").priors(100) == (tabular.PAPER_PRIOR, light)
-    assert bbi.Config(rule="mean", values="joint", second_opinion=True).priors(100) == (tabular.PAPER_PRIOR, light)
+    assert bbi_sampled.Config(rule="optimistic").priors(100) == (tabular.PAPER_PRIOR, light)
+    assert bbi_sampled.Config(rule="mean", values="joint", second_opinion=True).priors(100) == (
+        tabular.PAPER_PRIOR,
+        light,
+    )
     for other in ("mean", "thompson", "cautious"):
-        assert bbi.Config(rule=other).priors(100) == (tabular.PAPER_PRIOR,)
-    assert bbi.Config(rule="optimistic", second_opinion=False).priors(100) == (tabular.PAPER_PRIOR,)
-    assert bbi.Config(rule="optimistic", prior=light).priors(100) == (light,)
-    assert bbi.Config(rule="optimistic").priors(2) == (tabular.PAPER_PRIOR,), "two halves weigh one observation already"
+        assert bbi_sampled.Config(rule=other).priors(100) == (tabular.PAPER_PRIOR,)
+    assert bbi_sampled.Config(rule="optimistic", second_opinion=False).priors(100) == (tabular.PAPER_PRIOR,)
+    assert bbi_sampled.Config(rule="optimistic", prior=light).priors(100) == (light,)
+    assert bbi_sampled.Config(rule="optimistic").priors(2) == (tabular.PAPER_PRIOR,), (
+        "two halves weigh one observation already"
+    )
     with pytest.raises(UserError, match="needs the joint value belief"):
-        bbi.Config(rule="mean", second_opinion=True)
+        bbi_sampled.Config(rule="mean", second_opinion=True)
 
 
 def test_thompson_with_the_joint_belief_solves_one_mdp(key, check, mdps):
@@ -150,7 +155,7 @@ def known(environment, amount=1_000_000):
     rewards = normal_gamma.Statistics(
         jnp.full(mdp.reward.shape, amount, jnp.int32), single(mdp.reward), single(amount * mdp.reward_sd**2)
     )
-    return bbi.State(tabular.TabularBelief(counts, rewards), jnp.zeros(len(counts), jnp.int32))
+    return bbi_sampled.State(tabular.TabularBelief(counts, rewards), jnp.zeros(len(counts), jnp.int32))
 
 
 @pytest.mark.parametrize(
@@ -175,7 +180,7 @@ def test_with_enough_data_the_plan_is_optimal(choices):
     assert set(best) == {0, 1}
     assert np.abs(quality[:, 0] - quality[:, 1]).min() > 0.1
     # The value belief has no spread to speak of, so sigma may be small against the values.
-    settings = bbi.Config(horizon=100, discount=discount, samples=20, mdps=4, **choices)
+    settings = bbi_sampled.Config(horizon=100, discount=discount, samples=20, mdps=4, **choices)
     state, info = plan(jax.random.key(0), settings, environment.spaces(), known(environment))
     np.testing.assert_array_equal(state.actions, best)
     np.testing.assert_allclose(info.value_mean, values, rtol=0.02)
@@ -185,28 +190,28 @@ def test_with_enough_data_the_plan_is_optimal(choices):
 @pytest.mark.slow
 def test_nchain_of_the_paper():
     environment = make("nchain")
-    state, _ = plan(jax.random.key(1), bbi.Config(), environment.spaces(), known(environment))
+    state, _ = plan(jax.random.key(1), bbi_sampled.Config(), environment.spaces(), known(environment))
     np.testing.assert_array_equal(state.actions, np.ones(5))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("values", ["gaussian", "joint"])
 def test_with_and_without_jit(values):
-    small = bbi.Config(values=values, horizon=2, mdps=2, samples=10, discount=0.9)
+    small = bbi_sampled.Config(values=values, horizon=2, mdps=2, samples=10, discount=0.9)
     spaces = Spaces(2, 2, True, 0.0, 1.0, support=2)
-    state = bbi.init(jax.random.key(0), small, spaces)
+    state = bbi_sampled.init(jax.random.key(0), small, spaces)
     state = state._replace(belief=state.belief._replace(counts=jnp.zeros((2, 2, 3), jnp.int32).at[..., 0].set(5)))
     compiled, compiled_info = plan(jax.random.key(1), small, spaces, state)
     with jax.disable_jit():
-        plain, plain_info = bbi.plan(jax.random.key(1), small, spaces, state)
+        plain, plain_info = bbi_sampled.plan(jax.random.key(1), small, spaces, state)
     np.testing.assert_array_equal(compiled.actions, plain.actions)
     for first, second in zip(compiled_info, plain_info, strict=True):
         np.testing.assert_allclose(first, second, rtol=1e-3, atol=1e-4)
 
 
 def test_the_belief_is_not_changed_by_a_plan_and_sigma_starts_afresh():
-    small = bbi.Config(horizon=5, mdps=3, samples=10, discount=0.9, sigma_fraction=1e-5)
-    state = bbi.init(jax.random.key(0), small, SPACES)
+    small = bbi_sampled.Config(horizon=5, mdps=3, samples=10, discount=0.9, sigma_fraction=1e-5)
+    state = bbi_sampled.init(jax.random.key(0), small, SPACES)
     after, info = plan(jax.random.key(1), small, SPACES, state)
     assert int(info.doublings) > 0
     assert int(info.resamples) > 0
@@ -218,23 +223,23 @@ def test_the_belief_is_not_changed_by_a_plan_and_sigma_starts_afresh():
 
 
 def test_update_act_and_policy():
-    settings = bbi.Config()
-    state = bbi.init(jax.random.key(0), settings, SPACES)
+    settings = bbi_sampled.Config()
+    state = bbi_sampled.init(jax.random.key(0), settings, SPACES)
     state = state._replace(actions=jnp.asarray([2, 0, 1, 2]))
     step = Transition(jnp.asarray(1), jnp.asarray(2), jnp.asarray(0.5), jnp.asarray(3), jnp.asarray(False))
-    after = bbi.update(settings, state, step)
+    after = bbi_sampled.update(settings, state, step)
     assert int(after.belief.counts.sum()) == 1
     assert int(after.belief.counts[1, 2, 3]) == 1
     assert float(after.belief.rewards.mean[1, 2]) == 0.5
     np.testing.assert_array_equal(after.actions, state.actions)
-    np.testing.assert_array_equal(bbi.policy(settings, after), np.eye(3)[[2, 0, 1, 2]])
+    np.testing.assert_array_equal(bbi_sampled.policy(settings, after), np.eye(3)[[2, 0, 1, 2]])
     for observation, action in enumerate([2, 0, 1, 2]):
-        assert bbi.act(jax.random.key(0), settings, after, jnp.asarray(observation)) == action
+        assert bbi_sampled.act(jax.random.key(0), settings, after, jnp.asarray(observation)) == action
 
 
 def test_untrained_actions_are_spread_out(key, check):
     wide = Spaces(20_000, 4, False, 0.0, 1.0)
-    draw = jax.jit(lambda one: bbi.init(one, bbi.Config(), wide).actions)
+    draw = jax.jit(lambda one: bbi_sampled.init(one, bbi_sampled.Config(), wide).actions)
     check.frequencies(np.bincount(draw(key), minlength=4), np.ones(4))
 
 
@@ -261,34 +266,36 @@ def test_untrained_actions_are_spread_out(key, check):
 )
 def test_wrong_settings(choices, message):
     with pytest.raises(UserError, match=message):
-        bbi.Config(**choices)
+        bbi_sampled.Config(**choices)
 
 
 def test_what_is_left_open_is_decided_as_documented():
-    assert bbi.Config().value_belief() == "gaussian"
-    assert bbi.Config(rule="thompson").value_belief() == "joint"
-    assert bbi.Config(rule="thompson", values="gaussian").value_belief() == "gaussian"
-    assert [bbi.Config().method1_settings(states).samples for states in (5, 99, 100, 264)] == [50, 50, 20, 20]
-    assert bbi.Config(samples=33).method1_settings(264).samples == 33
-    assert hash(bbi.Config()) == hash(dataclasses.replace(bbi.Config(mdps=11), mdps=10))
+    assert bbi_sampled.Config().value_belief() == "gaussian"
+    assert bbi_sampled.Config(rule="thompson").value_belief() == "joint"
+    assert bbi_sampled.Config(rule="thompson", values="gaussian").value_belief() == "gaussian"
+    assert [bbi_sampled.Config().method1_settings(states).samples for states in (5, 99, 100, 264)] == [50, 50, 20, 20]
+    assert bbi_sampled.Config(samples=33).method1_settings(264).samples == 33
+    assert hash(bbi_sampled.Config()) == hash(dataclasses.replace(bbi_sampled.Config(mdps=11), mdps=10))
 
 
 def test_span_of_values():
     spaces = make("nchain").spaces()
     belief = tabular.init(5, 2)
-    assert float(bbi.value_span(bbi.Config(), spaces, belief)) == pytest.approx(1000.0)
-    assert float(bbi.value_span(bbi.Config(discount=1.0, horizon=30), spaces, belief)) == pytest.approx(300.0)
+    assert float(bbi_sampled.value_span(bbi_sampled.Config(), spaces, belief)) == pytest.approx(1000.0)
+    assert float(bbi_sampled.value_span(bbi_sampled.Config(discount=1.0, horizon=30), spaces, belief)) == pytest.approx(
+        300.0
+    )
 
 
 def test_span_of_values_where_nobody_knows_the_rewards():
     spaces = make("nchain").spaces()._replace(reward_low=None, reward_high=None)
     belief = tabular.init(5, 2)
     # Nothing seen: the prior's typical reward, which is one.
-    assert float(bbi.value_span(bbi.Config(), spaces, belief)) == pytest.approx(100.0)
+    assert float(bbi_sampled.value_span(bbi_sampled.Config(), spaces, belief)) == pytest.approx(100.0)
     for reward in (2.0, 10.0):
         row = Transition(jnp.array(int(reward) % 5), jnp.array(0), jnp.array(reward), jnp.array(0), jnp.array(False))
         belief = tabular.update(belief, row)
-    assert float(bbi.value_span(bbi.Config(), spaces, belief)) == pytest.approx(1000.0)
+    assert float(bbi_sampled.value_span(bbi_sampled.Config(), spaces, belief)) == pytest.approx(1000.0)
 
 
 def test_an_update_that_follows_a_draw_solves_the_first_mdp(oracle):
@@ -305,7 +312,7 @@ def test_which_updates_follow_a_draw():
         belief = tabular.init(2, 1)
         count = belief.rewards.count.at[0, 0].set(observed)
         belief = belief._replace(rewards=belief.rewards._replace(count=count))
-        return bool(bbi._is_draw(bbi.Config(rule="optimistic", draw_every=every), belief))
+        return bool(bbi_sampled._is_draw(bbi_sampled.Config(rule="optimistic", draw_every=every), belief))
 
     # An update at step t has seen t - 1 steps; from the second update on their numbers follow one another.
     steps = [step - 1 for step in schedule.update_steps(1000)][1:]
@@ -315,13 +322,13 @@ def test_which_updates_follow_a_draw():
 
 
 def test_foresight_pulls_towards_the_mean_mdp():
-    state = bbi.init(jax.random.key(0), bbi.Config(), SPACES)
+    state = bbi_sampled.init(jax.random.key(0), bbi_sampled.Config(), SPACES)
 
     def spread(**settings):
-        chosen = bbi.Config(rule="optimistic", **settings)
+        chosen = bbi_sampled.Config(rule="optimistic", **settings)
         keys = jax.random.split(jax.random.key(1), 200)
         given = (chosen, chosen.prior, SPACES, state.belief, jnp.array(False))
-        return float(jnp.std(jax.jit(lambda keys: bbi._draw(keys, *given).transition[:, 0, 0, 0])(keys)))
+        return float(jnp.std(jax.jit(lambda keys: bbi_sampled._draw(keys, *given).transition[:, 0, 0, 0])(keys)))
 
     # Four successors of one half each weigh 2, so ten visits ahead keep 10 / 12 of the variance.
     whole = spread(foresight=math.inf)

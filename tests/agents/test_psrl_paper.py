@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from bellief import UserError
-from bellief.agents import psrl
+from bellief.agents import psrl_paper
 from bellief.beliefs import tabular
 from bellief.mdp.tabular import TabularMDP
 from bellief.types import Spaces, Transition
 
 STATES, ACTIONS = 4, 2
-CONFIG = psrl.Config(discount=0.9, tolerance=1e-6)
+CONFIG = psrl_paper.Config(discount=0.9, tolerance=1e-6)
 SPACES = Spaces(STATES, ACTIONS, False, -3.0, 3.0)
 
 
@@ -60,11 +60,11 @@ def assert_solved(oracle, draw, plan, state, spaces):
 
 
 def test_the_plan_solves_the_sampled_mdp(oracle):
-    config = psrl.Config(discount=0.9, tolerance=1e-6, prior=tabular.SPARSE_PRIOR)
+    config = psrl_paper.Config(discount=0.9, tolerance=1e-6, prior=tabular.SPARSE_PRIOR)
     spaces = Spaces(STATES, ACTIONS, True, None, None, support=2)
-    state = psrl.init(jax.random.key(0), config, spaces)._replace(belief=learned(spaces))
+    state = psrl_paper.init(jax.random.key(0), config, spaces)._replace(belief=learned(spaces))
     draw = jax.jit(lambda key: tabular.sample(key, config.prior, state.belief, config.discount, support=2))
-    assert_solved(oracle, draw, jax.jit(lambda key, state: psrl.plan(key, config, spaces, state)), state, spaces)
+    assert_solved(oracle, draw, jax.jit(lambda key, state: psrl_paper.plan(key, config, spaces, state)), state, spaces)
 
 
 @pytest.fixture
@@ -85,11 +85,11 @@ def draw(monkeypatch):
 @pytest.fixture
 def state(draw):
     del draw
-    return psrl.init(jax.random.key(0), CONFIG, SPACES)
+    return psrl_paper.init(jax.random.key(0), CONFIG, SPACES)
 
 
 def plan_with(config):
-    return jax.jit(lambda key, state: psrl.plan(key, config, SPACES, state))
+    return jax.jit(lambda key, state: psrl_paper.plan(key, config, SPACES, state))
 
 
 def test_the_plan_solves_mdps_that_go_on_for_ever(oracle, draw, state):
@@ -99,7 +99,7 @@ def test_the_plan_solves_mdps_that_go_on_for_ever(oracle, draw, state):
 def test_tolerance_and_warm_start(state):
     plan = plan_with(CONFIG)
     after, tight = plan(jax.random.key(1), state)
-    _, loose = plan_with(psrl.Config(discount=0.9, tolerance=0.01))(jax.random.key(1), state)
+    _, loose = plan_with(psrl_paper.Config(discount=0.9, tolerance=0.01))(jax.random.key(1), state)
     _, again = plan(jax.random.key(1), after)
     assert int(loose.iterations) < int(tight.iterations)
     assert int(again.iterations) < int(tight.iterations)
@@ -109,23 +109,23 @@ def test_tolerance_and_warm_start(state):
 
 def test_update_act_and_policy():
     config, spaces = CONFIG, SPACES._replace(terminates=True)
-    state = psrl.init(jax.random.key(0), config, spaces)._replace(actions=jnp.asarray([1, 0, 1, 1]))
+    state = psrl_paper.init(jax.random.key(0), config, spaces)._replace(actions=jnp.asarray([1, 0, 1, 1]))
     step = Transition(jnp.asarray(1), jnp.asarray(1), jnp.asarray(0.5), jnp.asarray(3), jnp.asarray(True))
-    after = psrl.update(config, state, step)
+    after = psrl_paper.update(config, state, step)
     assert int(after.belief.counts.sum()) == int(after.belief.counts[1, 1, STATES]) == 1
     assert float(after.belief.rewards.mean[1, 1]) == 0.5
     np.testing.assert_array_equal(after.actions, state.actions)
-    np.testing.assert_array_equal(psrl.policy(config, after), np.eye(2)[[1, 0, 1, 1]])
-    assert [int(psrl.act(jax.random.key(0), config, after, jnp.asarray(one))) for one in range(4)] == [1, 0, 1, 1]
+    np.testing.assert_array_equal(psrl_paper.policy(config, after), np.eye(2)[[1, 0, 1, 1]])
+    assert [int(psrl_paper.act(jax.random.key(0), config, after, jnp.asarray(one))) for one in range(4)] == [1, 0, 1, 1]
 
 
 def test_untrained_actions_are_spread_out(key, check):
     spaces = Spaces(500, 2, False, 0.0, 1.0)
-    actions = jax.jit(lambda one: psrl.init(one, psrl.Config(), spaces).actions)(key)
+    actions = jax.jit(lambda one: psrl_paper.init(one, psrl_paper.Config(), spaces).actions)(key)
     check.frequencies(np.bincount(actions, minlength=2), np.ones(2))
 
 
 @pytest.mark.parametrize("choices", [{"discount": 0.0}, {"discount": 1.0}, {"tolerance": 0.0}, {"tolerance": -1.0}])
 def test_wrong_settings(choices):
     with pytest.raises(UserError, match=next(iter(choices))):
-        psrl.Config(**choices)
+        psrl_paper.Config(**choices)
