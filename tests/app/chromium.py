@@ -45,7 +45,7 @@ class Chromium(Browser):
         self.send("Target.closeTarget", targetId=target)
         self.session = before
 
-    def wait(self, expression, seconds=20.0, every=0.03):
+    def wait(self, expression, seconds=60.0, every=0.03):
         """Wait until a JavaScript expression is true, and return its value."""
         until = time.monotonic() + seconds
         while True:
@@ -119,7 +119,7 @@ class Chromium(Browser):
             f"for (const name of {fired}) one.dispatchEvent(new Event(name, {{bubbles: true}})); }})()"
         )
 
-    def downloaded(self, name, seconds=30.0):
+    def downloaded(self, name, seconds=90.0):
         """Wait for a download to be whole, and return its bytes."""
         path, until = self.downloads / name, time.monotonic() + seconds
         while not path.exists() or list(self.downloads.glob("*.crdownload")):

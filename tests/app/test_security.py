@@ -37,7 +37,7 @@ def test_another_host_is_refused(server, user, host):
 
 
 def test_two_hosts_are_refused(server, user):
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
         connection.sendall(
             f"GET / HTTP/1.1\r\nHost: {server.host}\r\nHost: evil.example\r\nCookie: {user.cookie}\r\n\r\n".encode()
         )
@@ -120,7 +120,7 @@ def files_in(server):
 
 def test_an_upload_that_says_it_is_too_large_is_refused(small_server):
     user = User(small_server)
-    with socket.create_connection(("127.0.0.1", small_server.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", small_server.port), timeout=60) as connection:
         head = (
             f"POST /api/w/{user.workspace}/log HTTP/1.1\r\nHost: {small_server.host}\r\n"
             f"Origin: {small_server.origin}\r\nCookie: {user.cookie}\r\nX-File-Name: a.csv\r\n"
@@ -136,7 +136,7 @@ def test_an_upload_that_says_it_is_too_large_is_refused(small_server):
 def test_an_upload_that_hides_its_size_is_cut_off(small_server):
     """In pieces, without a length, as long as the server takes it."""
     user = User(small_server)
-    with socket.create_connection(("127.0.0.1", small_server.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", small_server.port), timeout=60) as connection:
         head = (
             f"POST /api/w/{user.workspace}/log HTTP/1.1\r\nHost: {small_server.host}\r\n"
             f"Origin: {small_server.origin}\r\n"

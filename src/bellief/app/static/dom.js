@@ -25,7 +25,17 @@ export function table(target, caption, columns, rows, look = () => ({})) {
     const attributes = { class: one.number ? "n" : null };
     return place === 0 ? element("th", { scope: "row", ...attributes }, cell) : element("td", attributes, cell);
   })));
-  fill(target, element("caption", { class: "visually-hidden" }, caption), element("thead", {}, head), element("tbody", {}, body));
+  keepingFocus(target, () => {
+    fill(target, element("caption", { class: "visually-hidden" }, caption), element("thead", {}, head), element("tbody", {}, body));
+  });
+}
+
+// New numbers replace the rows of a table. Whoever had reached one of its buttons by keyboard stays there.
+function keepingFocus(target, replace) {
+  const buttons = () => [...target.querySelectorAll("button")];
+  const place = buttons().indexOf(document.activeElement);
+  replace();
+  if (place >= 0) buttons()[place]?.focus({ preventScroll: true });
 }
 
 export function number(value, digits = 4) {
