@@ -251,7 +251,7 @@ def test_the_log_of_the_server_has_nothing_of_the_data(server, user):
     user.ask("value", policy=f"always:{secret}", discount=0.9, level=0.9, prior_weight=0.1)
     user.upload(f"state,action,reward,next_state\n{secret},0,1,{secret}\n".encode(), f"{secret}.csv")
     assert "error" in user.ask("save-policy", base="behaviour", rows=[secret], name=secret)
-    time.sleep(0.2)
+    time.sleep(1)  # lines that should not be there would come late
     assert secret not in "\n".join(server.lines)
     assert server.token not in "\n".join(line for line in server.lines if "Bellief is at" not in line)
 

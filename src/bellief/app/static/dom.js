@@ -25,17 +25,10 @@ export function table(target, caption, columns, rows, look = () => ({})) {
     const attributes = { class: one.number ? "n" : null };
     return place === 0 ? element("th", { scope: "row", ...attributes }, cell) : element("td", attributes, cell);
   })));
-  keepingFocus(target, () => {
-    fill(target, element("caption", { class: "visually-hidden" }, caption), element("thead", {}, head), element("tbody", {}, body));
-  });
-}
-
-// New numbers replace the rows of a table. Whoever had reached one of its buttons by keyboard stays there.
-function keepingFocus(target, replace) {
-  const buttons = () => [...target.querySelectorAll("button")];
-  const place = buttons().indexOf(document.activeElement);
-  replace();
-  if (place >= 0) buttons()[place]?.focus({ preventScroll: true });
+  // Filled again, as by the next answer, a table keeps the keyboard's place.
+  const place = [...target.querySelectorAll("button")].indexOf(document.activeElement);
+  fill(target, element("caption", { class: "visually-hidden" }, caption), element("thead", {}, head), element("tbody", {}, body));
+  if (place >= 0) target.querySelectorAll("button")[place]?.focus({ preventScroll: true });
 }
 
 export function number(value, digits = 4) {
