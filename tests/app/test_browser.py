@@ -73,7 +73,7 @@ def test_from_a_dropped_file_to_a_report(page, tmp_path, name):
     page.click('[data-file="value-numbers.csv"]')
     numbers = page.downloaded("value-numbers.csv").decode().splitlines()
     assert numbers[0] == "state,mean,sd,low,high"
-    assert len(numbers) == 1 + expected.states
+    assert len(numbers) == 1 + len(expected.listed)
 
 
 def test_the_report_that_was_downloaded_opens(page, tmp_path, server):
