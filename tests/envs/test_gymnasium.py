@@ -1,5 +1,7 @@
 """The environments as Gymnasium sees them."""
 
+import subprocess
+import sys
 import warnings
 
 import gymnasium
@@ -145,3 +147,16 @@ def test_misuse():
         TabularGymnasiumEnv()
     with pytest.raises(UserError, match="takes no parameters"):
         TabularGymnasiumEnv(two_step_environment(), slip=0.1)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import bellief, sys; assert 'gymnasium' not in sys.modules; import gymnasium; gymnasium.make('NChain-v0')",
+        "import bellief, gymnasium; gymnasium.make('bellief:NChain-v0')",
+        "import gymnasium; gymnasium.make('bellief:NChain-v0')",
+        "import gymnasium, bellief; gymnasium.make('NChain-v0')",
+    ],
+)
+def test_names_are_known_whichever_is_imported_first(code):
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -72,6 +72,15 @@ def test_a_row_depends_on_nothing_else():
     assert not np.allclose(other, whole)
 
 
+@pytest.mark.parametrize("numbers", [1, 4, 1000])
+def test_pieces_are_the_whole(numbers):
+    held = belief()
+    spans = rows.spans(held, numbers)
+    assert [one for span in spans for one in range(2)[span]] == [0, 1]
+    drawn = rows.joined([rows.sample(rows.span(held, span)[0], 1, DRAWS[:50]) for span in spans], spans)
+    np.testing.assert_array_equal(table(drawn, held), table(rows.sample(held, 1, DRAWS[:50]), held))
+
+
 def test_mean():
     chance, rest = rows.mean(belief())
     np.testing.assert_allclose(chance, np.array([3, 1]) / (4 + WEIGHT))

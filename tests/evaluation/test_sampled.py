@@ -69,11 +69,12 @@ def test_many_states_give_what_few_would(monkeypatch):
     problem = prepare(random_transitions(40, 2, 300, 3), 0.97)
     policy = np.full((1, 40, 2), 0.5)
     tables = SampledMDPs(problem, 0, 30).values(policy)
+    near = 1e-6 * np.abs(tables).max()  # residuals are small beside all rewards together
     monkeypatch.setattr(chains, "DENSE_STATES", 10)
     monkeypatch.setattr(sampled, "BATCH_NUMBERS", 3_000)
-    np.testing.assert_allclose(SampledMDPs(problem, 0, 30).values(policy), tables, rtol=1e-6)
+    np.testing.assert_allclose(SampledMDPs(problem, 0, 30).values(policy), tables, rtol=0, atol=near)
     monkeypatch.setattr(chains, "INVERSE_STATES", 10)
-    np.testing.assert_allclose(SampledMDPs(problem, 0, 30).values(policy), tables, rtol=1e-6)
+    np.testing.assert_allclose(SampledMDPs(problem, 0, 30).values(policy), tables, rtol=0, atol=near)
 
 
 @pytest.mark.parametrize("prior", ["paper", "sparse", "logged-0.1"])

@@ -72,9 +72,13 @@ class Base(NamedTuple):
         visits = self.visits[state]
         point = unit * (visits + self.weight)
         here = point < visits
-        local = np.searchsorted(self.place_upto, self.before[state[here]] + point[here], side="right")
+        # Only places of the states that are asked for are searched: they are often neighbours.
+        ends = (int(state.min()), int(state.max()) + 1) if len(state) else (0, 0)
+        first, last = np.searchsorted(self.place_state, ends)
+        upto = self.place_upto[first:last]
+        local = first + np.searchsorted(upto, self.before[state[here]] + point[here], side="right")
         found = np.empty(len(state), np.int64)
-        found[here] = self.place_outcome[np.minimum(local, len(self.place_upto) - 1)]
+        found[here] = self.place_outcome[np.minimum(local, last - 1)]
         far = np.searchsorted(self.share_upto, (point - visits)[~here] / self.weight, side="right")
         found[~here] = np.minimum(far, self.outcomes - 1)
         return found

@@ -60,28 +60,35 @@ class Cells(NamedTuple):
     @classmethod
     def of(cls, state: np.ndarray, following: np.ndarray, chance: np.ndarray) -> "Cells":
         """Transitions in any order; those between the same states are added up."""
-        return Pattern.of(state, following).cells(chance)
+        every = np.arange(len(state))
+        pattern = Pattern.of(state, following, every, int(following.max(initial=0)) + 1)
+        return pattern.cells(chance, np.ones(len(state)))
 
 
 class Pattern(NamedTuple):
-    """Where transitions given in any order go among `Cells`: sorted, and those between the same states as one."""
+    """Where cells of rows, in any order, go among `Cells`: sorted, those between the same states as one, and without
+    those that lead to an end.
+    """
 
     order: Int[np.ndarray, "T"]
+    row: Int[np.ndarray, "T"]
     first: Int[np.ndarray, "C"]
     state: Int[np.ndarray, "C"]
     following: Int[np.ndarray, "C"]
 
     @classmethod
-    def of(cls, state: np.ndarray, following: np.ndarray) -> "Pattern":
-        """The pattern of some transitions."""
-        order = np.lexsort((following, state))
+    def of(cls, state: np.ndarray, following: np.ndarray, row: np.ndarray, states: int) -> "Pattern":
+        """The pattern of cells that lead from a state by a row; outcomes beyond the states are ends."""
+        inside = np.flatnonzero(following < states)
+        order = inside[np.lexsort((following[inside], state[inside]))]
         state, following = state[order], following[order]
         first = np.flatnonzero((np.diff(state, prepend=-1) != 0) | (np.diff(following, prepend=-1) != 0))
-        return cls(order, first, state[first], following[first])
+        return cls(order, row[order], first, state[first], following[first])
 
-    def cells(self, chance: Float[np.ndarray, "n T"]) -> Cells:
-        """The cells, given the chance of each transition."""
+    def cells(self, chance: Float[np.ndarray, "n T"], weight: Float[np.ndarray, "R"]) -> Cells:
+        """The cells, given the chance of each within its row and how often the rows are taken."""
         chance = chance[:, self.order]
+        chance *= weight[self.row]
         if len(self.first) < len(self.order):
             chance = np.add.reduceat(chance, self.first, axis=-1)
         return Cells(self.state, self.following, chance)

@@ -5,7 +5,11 @@ number is a hash of its key and the draw's index, so it does not matter which ot
 how large batches or on how many threads: draw 17 of the row (state 3, action 1) is the same wherever it is needed.
 
 The hash is SplitMix64 (Steele, Lea and Flood 2014): a counter in steps of the golden ratio, then a bijective mix. A
-key is the mix of the numbers that name it.
+key is the mix of the numbers that name it, and the place where the counter starts; the counter is the index of the
+draw and, where a draw takes several numbers, which of them it is.
+
+Work is done in blocks that fit into a core's cache, in memory that is used again: a fresh array of a million numbers
+costs more than computing them.
 
 >>> import numpy as np
 >>> from bellief.evaluation import noise
@@ -19,30 +23,54 @@ True
 ((2, 3), (2, 3))
 """
 
-from typing import Any
+import math
+from collections.abc import Iterator
 
 import numpy as np
-from jaxtyping import Float, Int, UInt64
+from jaxtyping import Bool, Float, Int, UInt64
 
 # What a key is for; numbers with different purposes are independent.
 CELL, REST, ATOM_SIZE, ATOM_PLACE, VARIANCE, REWARD, OUTCOME, SIMULATION, START = range(9)
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_30, _27, _31, _11 = (np.uint64(bits) for bits in (30, 27, 31, 11))
+_30, _27, _31, _12 = (np.uint64(bits) for bits in (30, 27, 31, 12))
+
+# The counter of a draw's further numbers; no log has so many draws.
+_FURTHER = 40
+
+# The bits of 1.0: with 52 random bits below them, a number between one and two.
+_ONE = np.uint64(0x3FF0000000000000)
+
+# Numbers that are computed at a time.
+BLOCK = 1 << 15
 
 # A gamma variate of a small whole shape is a sum of exponential ones, which is cheaper than rejection up to here.
 _LARGEST_SUM = 4
 
+# sin(pi t / 2) = t times a polynomial in t^2, within 3e-16 between -1 and 1.
+_SINE = [(-1) ** k * (math.pi / 2) ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(10)]
+
 
 def _mix(numbers: UInt64[np.ndarray, "*shape"]) -> UInt64[np.ndarray, "*shape"]:
-    """The finaliser of SplitMix64, in place."""
-    numbers ^= numbers >> _30
-    numbers *= _FIRST
-    numbers ^= numbers >> _27
-    numbers *= _SECOND
-    numbers ^= numbers >> _31
-    return numbers
+    """The finaliser of SplitMix64, in place for contiguous numbers."""
+    flat = numbers.reshape(-1)
+    shifted = np.empty(min(len(flat), BLOCK), np.uint64)
+    for begin in range(0, len(flat), BLOCK):
+        some = flat[begin : begin + BLOCK]
+        _mix_block(some, shifted[: len(some)])
+    return flat.reshape(numbers.shape)
+
+
+def _mix_block(some: UInt64[np.ndarray, "B"], shifted: UInt64[np.ndarray, "B"]) -> None:
+    np.right_shift(some, _30, out=shifted)
+    some ^= shifted
+    some *= _FIRST
+    np.right_shift(some, _27, out=shifted)
+    some ^= shifted
+    some *= _SECOND
+    np.right_shift(some, _31, out=shifted)
+    some ^= shifted
 
 
 def keys(seed: int, purpose: int, *names: Int[np.ndarray, "*shape"] | int) -> UInt64[np.ndarray, "*shape"]:
@@ -54,49 +82,111 @@ def keys(seed: int, purpose: int, *names: Int[np.ndarray, "*shape"] | int) -> UI
     return key if key.ndim and len(names) else key[0]
 
 
-def derived(key: UInt64[np.ndarray, "*shape"], number: int) -> UInt64[np.ndarray, "*shape"]:
-    """Further keys made of given ones."""
-    return _mix(key ^ np.uint64((number * 0xD1342543DE82EF95 + 0x2545F4914F6CDD1D) % 2**64))
+def _counter(draws: Int[np.ndarray, "n"], number: int = 0) -> UInt64[np.ndarray, "n"]:
+    """How far each draw's number lies behind the key."""
+    return np.asarray(draws, np.int64).astype(np.uint64) * _STEP + _further(number)
 
 
-def _bits(key: UInt64[np.ndarray, "C"], draws: Int[np.ndarray, "n"]) -> UInt64[np.ndarray, "n C"]:
-    return _mix(key + (np.asarray(draws, np.int64).astype(np.uint64) * _STEP)[:, None])
+def _further(number: int) -> np.uint64:
+    return np.uint64((number << _FURTHER) * int(_STEP) % 2**64)
 
 
-def uniform(key: UInt64[np.ndarray, "C"], draws: Int[np.ndarray, "n"]) -> Float[np.ndarray, "n C"]:
-    """Uniform numbers strictly between zero and one."""
-    return _unit(_bits(key, draws))
+class _Block:
+    """A block of columns and draws, and memory for numbers about them.
+
+    `floats[k]` and `bits[k]` are the same memory.
+    """
+
+    def __init__(self, key: UInt64[np.ndarray, "c"], counter: UInt64[np.ndarray, "d"], memory: np.ndarray):
+        shape = len(counter), len(key)
+        self.key, self.counter = key, counter
+        self.floats = [part[: shape[0] * shape[1]].reshape(shape) for part in memory]
+        self.bits = [part.view(np.uint64) for part in self.floats]
+
+    def uniform(self, slot: int, number: int) -> Float[np.ndarray, "d c"]:
+        """Uniform numbers in a slot of the memory; the last slot is overwritten."""
+        bits = self.bits[slot]
+        np.add(self.key, (self.counter + _further(number))[:, None], out=bits)
+        _mix_block(bits, self.bits[-1])
+        return _unit(bits)
+
+    def normal(self, slot: int, number: int) -> Float[np.ndarray, "d c"]:
+        """Standard normal numbers in a slot of the memory, from two; the last two slots are overwritten."""
+        angle = self.uniform(len(self.bits) - 2, number + 1)
+        return _normal(self.uniform(slot, number), angle, self.floats[-1])
 
 
-def uniform_at(key: UInt64[np.ndarray, "E"], draws: Int[np.ndarray, "E"]) -> Float[np.ndarray, "E"]:
-    """Uniform numbers for a list of keys and draws."""
-    return _unit(_mix(key + np.asarray(draws, np.int64).astype(np.uint64) * _STEP))
+def _memory(numbers: int, slots: int) -> np.ndarray:
+    return np.empty((slots, min(numbers, BLOCK)))
+
+
+def _blocks(
+    key: UInt64[np.ndarray, "C"], draws: Int[np.ndarray, "n"], memory: np.ndarray
+) -> Iterator[tuple[slice, slice, _Block]]:
+    """All columns and draws, a block at a time, in the same memory."""
+    counter = _counter(draws)
+    width = max(1, min(len(key), BLOCK))
+    height = BLOCK // width
+    for top in range(0, len(draws), height):
+        for left in range(0, len(key), width):
+            rows, columns = slice(top, top + height), slice(left, left + width)
+            yield rows, columns, _Block(key[columns], counter[rows], memory)
 
 
 def _unit(bits: UInt64[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
-    bits >>= _11
-    numbers = bits.astype(np.float64)
-    numbers += 0.5
-    numbers *= 2.0**-53
+    """Uniform numbers strictly between zero and one, in place."""
+    bits >>= _12
+    bits |= _ONE
+    numbers = bits.view(np.float64)
+    numbers -= 1 - 2.0**-53
     return numbers
 
 
-def normal(key: UInt64[np.ndarray, "C"], draws: Int[np.ndarray, "n"]) -> Float[np.ndarray, "n C"]:
-    """Standard normal numbers (Box and Muller 1958)."""
-    return _normal(uniform(key, draws), uniform(derived(key, 1), draws))
-
-
-def normal_at(key: UInt64[np.ndarray, "E"], draws: Int[np.ndarray, "E"]) -> Float[np.ndarray, "E"]:
-    """Standard normal numbers for a list of keys and draws."""
-    return _normal(uniform_at(key, draws), uniform_at(derived(key, 1), draws))
-
-
-def _normal(radius: Float[np.ndarray, "*shape"], angle: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
+def _normal(
+    radius: Float[np.ndarray, "*shape"], angle: Float[np.ndarray, "*shape"], square: Float[np.ndarray, "*shape"]
+) -> Float[np.ndarray, "*shape"]:
+    """Box and Muller (1958) in the place of `radius`; an angle from -pi/2 to pi/2 is as good as a whole turn."""
     np.log(radius, out=radius)
     radius *= -2
     np.sqrt(radius, out=radius)
-    angle *= 2 * np.pi
-    return np.cos(angle, out=angle) * radius
+    angle *= 2
+    angle -= 1
+    radius *= angle
+    angle *= angle
+    np.multiply(angle, _SINE[-1], out=square)
+    for coefficient in _SINE[-2:0:-1]:
+        square += coefficient
+        square *= angle
+    square += _SINE[0]
+    radius *= square
+    return radius
+
+
+def uniform(key: UInt64[np.ndarray, "C"], draws: Int[np.ndarray, "n"], number: int = 0) -> Float[np.ndarray, "n C"]:
+    """Uniform numbers strictly between zero and one."""
+    found = np.empty((len(draws), len(key)))
+    for rows, columns, block in _blocks(key, draws, _memory(found.size, 2)):
+        found[rows, columns] = block.uniform(0, number)
+    return found
+
+
+def uniform_at(key: UInt64[np.ndarray, "E"], draws: Int[np.ndarray, "E"], number: int = 0) -> Float[np.ndarray, "E"]:
+    """Uniform numbers for a list of keys and draws."""
+    return _unit(_mix(key + _counter(draws, number)))
+
+
+def normal(key: UInt64[np.ndarray, "C"], draws: Int[np.ndarray, "n"]) -> Float[np.ndarray, "n C"]:
+    """Standard normal numbers."""
+    found = np.empty((len(draws), len(key)))
+    for rows, columns, block in _blocks(key, draws, _memory(found.size, 3)):
+        found[rows, columns] = block.normal(0, 0)
+    return found
+
+
+def normal_at(key: UInt64[np.ndarray, "E"], draws: Int[np.ndarray, "E"], number: int = 0) -> Float[np.ndarray, "E"]:
+    """Standard normal numbers for a list of keys and draws."""
+    radius = uniform_at(key, draws, number)
+    return _normal(radius, uniform_at(key, draws, number + 1), np.empty_like(radius))
 
 
 def gamma(
@@ -104,78 +194,92 @@ def gamma(
 ) -> Float[np.ndarray, "n C"]:
     """Gamma variates of scale one; zero where a tiny shape gives less than the smallest number."""
     shape = np.asarray(shape, np.float64)
-    numbers = np.empty((len(draws), len(shape)))
-    left = np.ones(len(shape), bool)
-    for whole in range(1, _LARGEST_SUM + 1):
-        these = np.flatnonzero(shape == whole)
-        if len(these):
-            numbers[:, these] = _erlang(whole, key[these], draws)
-            left[these] = False
-    these = np.flatnonzero(left)
-    if len(these):
-        numbers[:, these] = _any_gamma(shape[these], key[these], draws)
-    return numbers
+    found = np.empty((len(draws), len(shape)))
+    memory = _memory(found.size, 5)
+    for left in range(0, len(shape), BLOCK):
+        part = slice(left, left + BLOCK)
+        kind = _kinds(shape[part])
+        for number in np.flatnonzero(np.bincount(kind)):
+            these = left + np.flatnonzero(kind == number)
+            for rows, columns, block in _blocks(key[these], draws, memory):
+                some = these[columns]
+                found[rows, some] = _KINDS[number](block, shape[some])
+    return found
 
 
-def _erlang(whole: int, key: UInt64[np.ndarray, "C"], draws: Int[np.ndarray, "n"]) -> Float[np.ndarray, "n C"]:
-    product = uniform(key, draws)
-    for number in range(1, whole):
-        product *= uniform(derived(key, number), draws)
+def _kinds(shape: Float[np.ndarray, "C"]) -> Int[np.ndarray, "C"]:
+    """Which of `_KINDS` draws each shape."""
+    kind = np.where(shape < 1, 0, _LARGEST_SUM + 1)
+    whole = (shape <= _LARGEST_SUM) & (shape == np.floor(shape))
+    kind[whole] = shape[whole]
+    return kind
+
+
+def _exponentials(block: _Block, shape: Float[np.ndarray, "c"]) -> Float[np.ndarray, "d c"]:
+    """All shapes are the same whole number: a sum of so many exponential variates."""
+    product = block.uniform(0, 0)
+    for number in range(1, int(shape[0])):
+        product *= block.uniform(1, number)
     np.log(product, out=product)
     return np.negative(product, out=product)
 
 
-def _any_gamma(
-    shape: Float[np.ndarray, "C"], key: UInt64[np.ndarray, "C"], draws: Int[np.ndarray, "n"]
-) -> Float[np.ndarray, "n C"]:
-    """Shapes below one are raised by one first: Gamma(a) = Gamma(a + 1) U^(1 / a)."""
-    small = shape < 1
-    numbers = _marsaglia_tsang(shape + small, key, draws)
-    if small.any():
-        factor = np.log(uniform(derived(key[small], 1), draws)) / shape[small]
-        with np.errstate(under="ignore"):
-            numbers[:, small] *= np.exp(factor)
+def _below_one(block: _Block, shape: Float[np.ndarray, "c"]) -> Float[np.ndarray, "d c"]:
+    """Gamma(a) = Gamma(a + 1) U^(1 / a)."""
+    numbers = _marsaglia_tsang(block, shape + 1)
+    factor = block.uniform(0, 0)
+    np.log(factor, out=factor)
+    factor /= shape
+    with np.errstate(under="ignore"):
+        np.exp(factor, out=factor)
+        numbers *= factor
     return numbers
 
 
-def _marsaglia_tsang(
-    shape: Float[np.ndarray, "C"], key: UInt64[np.ndarray, "C"], draws: Int[np.ndarray, "n"]
-) -> Float[np.ndarray, "n C"]:
-    """Marsaglia and Tsang (2000) for shapes of one and more; what is rejected is drawn again from a further key."""
+def _marsaglia_tsang(block: _Block, shape: Float[np.ndarray, "c"]) -> Float[np.ndarray, "d c"]:
+    """Marsaglia and Tsang (2000) for shapes of one and more; what is refused is drawn again from further numbers.
+
+    Their quick test before the exact one is left out: logarithms of whole blocks are cheap, picking numbers is not.
+    """
     centre = shape - 1 / 3
     width = 1 / np.sqrt(9 * centre)
-    base = derived(key, 2)
-    cube, accepted = _attempt(centre, width, _unit(_bits(base, draws)), _unit(_bits(derived(base, 3), draws)),
-                              _unit(_bits(derived(base, 4), draws)))  # fmt: skip
-    numbers = centre * cube
-    again = np.flatnonzero(~accepted.ravel())
-    steps = np.asarray(draws, np.int64).astype(np.uint64) * _STEP
-    attempt = 0
+    normal = block.normal(0, 2)
+    cube = np.multiply(normal, width, out=block.floats[1])
+    flat = cube.reshape(-1)
+    refused = _refused(normal, cube, block.uniform(3, 1), centre, block.floats[2])
+    again = np.flatnonzero(refused)
+    number = 4
     while len(again):
-        attempt += 1
         row, column = np.divmod(again, len(shape))
+        place = block.key[column], block.counter[row] + _further(number)
+        chance, radius, angle = (_unit(_mix(place[0] + (place[1] + _further(part)))) for part in range(3))
+        normal = _normal(radius, angle, np.empty_like(radius))
+        proposal = normal * width[column]
+        refused = _refused(normal, proposal, chance, centre[column], angle)
+        flat[again] = proposal  # what is refused is overwritten in the next round
+        again = again[refused]
+        number += 3
+    cube *= centre
+    return cube
 
-        def fresh(number: int, column: Any = column, row: Any = row) -> Float[np.ndarray, "r"]:
-            return _unit(_mix(derived(base[column], number) + steps[row]))
 
-        cube, accepted = _attempt(centre[column], width[column], *(fresh(3 * attempt + 2 + part) for part in range(3)))
-        numbers.flat[again[accepted]] = centre[column[accepted]] * cube[accepted]
-        again = again[~accepted]
-    return numbers
-
-
-def _attempt(centre: Any, width: Any, radius: Any, angle: Any, chance: Any) -> tuple[np.ndarray, np.ndarray]:
-    """One proposal for each number, and whether it is accepted."""
-    normal = _normal(radius, angle)
-    cube = 1 + width * normal
-    positive = cube > 0
-    cube **= 3
+def _refused(normal, cube, chance, centre, bound) -> Bool[np.ndarray, "*shape"]:
+    """The proposals (1 + cube)^3 in the place of `cube`, and whether they are refused. All arrays but `centre` are
+    overwritten.
+    """
+    cube += 1
+    np.multiply(cube, cube, out=bound)
+    cube *= bound
+    with np.errstate(invalid="ignore", divide="ignore"):  # no number below zero has a logarithm: refused
+        np.log(cube, out=bound)
+    bound -= cube
+    bound += 1
+    bound *= centre
     normal *= normal
-    accepted = chance < 1 - 0.0331 * normal * normal
-    accepted &= positive
-    unsure = np.flatnonzero((~accepted & positive).ravel())
-    if len(unsure):
-        some, square, spot = cube.flat[unsure], normal.flat[unsure], np.broadcast_to(centre, cube.shape).flat[unsure]
-        limit = square / 2 + spot * (1 - some + np.log(some))
-        accepted.flat[unsure] = np.log(chance.flat[unsure]) < limit
-    return cube, accepted
+    normal *= 0.5
+    bound += normal
+    np.log(chance, out=chance)
+    return ~(chance < bound)
+
+
+_KINDS = [_below_one, *_LARGEST_SUM * [_exponentials], _marsaglia_tsang]

@@ -86,7 +86,7 @@ def posterior(prior: Prior, pairs: Moments, cells: Moments | None = None, first=
     )
 
 
-def restrict(belief: Rewards, pairs: Int[np.ndarray, "r"], cells: Int[np.ndarray, "c"]) -> Rewards:
+def restrict(belief: Rewards, pairs: Int[np.ndarray, "r"] | slice, cells: Int[np.ndarray, "c"] | slice) -> Rewards:
     """The belief about some pairs and their cells."""
     by_outcome = belief.outcomes
     if by_outcome is not None:

@@ -34,8 +34,9 @@ from bellief.evaluation.base import Base
 # Mass of a row at which breaking it into atoms ends.
 REMAINDER = 1e-6
 
-# Entries of a table that says which outcomes of which rows may be cells: most atoms are none, and are not searched for.
-LOOKUP_SIZE = 1 << 23
+# A table says which outcomes of which rows may be cells, so that the other atoms are not searched for: so many entries
+# for each cell, and at most so many in all.
+LOOKUP_SHARE, LOOKUP_SIZE = 32, 1 << 23
 
 
 class Rows(NamedTuple):
@@ -82,6 +83,31 @@ class Drawn(NamedTuple):
         """Sums over the atoms of each row in each draw."""
         number = len(self.cell_share)
         return np.bincount(self.atom_draw * rows + self.atom_row, values, number * rows).reshape(number, rows)
+
+
+def spans(belief: Rows, numbers: int) -> list[slice]:
+    """All rows in pieces that take about so many random numbers a draw."""
+    upto = belief.first[1:] + 3 * np.arange(1, len(belief.row) + 1)
+    cuts = np.searchsorted(upto, np.arange(0, upto[-1] if len(upto) else 0, max(1, numbers)))
+    cuts = np.unique(np.append(cuts, len(belief.row)))
+    return [slice(first, last) for first, last in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)]
+
+
+def span(belief: Rows, rows: slice) -> tuple[Rows, slice]:
+    """The belief about rows that stand together, and where their cells stand."""
+    first = belief.first[rows.start : rows.stop + 1]
+    cells = slice(int(first[0]), int(first[-1]))
+    row, outcome, shape = belief.row[rows], belief.outcome[cells], belief.shape[cells]
+    return belief._replace(row=row, first=first - first[0], outcome=outcome, shape=shape, rest=belief.rest[rows]), cells
+
+
+def joined(pieces: list[Drawn], spans: list[slice]) -> Drawn:
+    """Draws of all rows from draws of pieces of them."""
+    if len(pieces) == 1:
+        return pieces[0]
+    cells, draw, row, outcome, share = zip(*pieces, strict=True)
+    shifted = [one + span.start for one, span in zip(row, spans, strict=True)]
+    return Drawn(np.concatenate(cells, axis=1), *(np.concatenate(parts) for parts in (draw, shifted, outcome, share)))
 
 
 def restrict(belief: Rows, rows: Int[np.ndarray, "r"]) -> tuple[Rows, Int[np.ndarray, "c"]]:
@@ -156,6 +182,7 @@ def _atoms(belief: Rows, seed: int, draws, cells, spread, rest) -> Drawn:
     """Break the rest of each row into atoms, one after the other, until what is left weighs less than `REMAINDER`."""
     draw, place = np.nonzero(rest > 0)
     row, left = spread[place], rest[draw, place]
+    size_key, place_key = (noise.keys(seed, purpose, belief.row) for purpose in (noise.ATOM_SIZE, noise.ATOM_PLACE))
     found: list[tuple[np.ndarray, ...]] = []
     # Earlier atoms of the rows that are still being broken: their outcomes, and where they stand in `found`.
     outcomes: list[np.ndarray] = []
@@ -163,8 +190,8 @@ def _atoms(belief: Rows, seed: int, draws, cells, spread, rest) -> Drawn:
     begun = 0
     while len(row):
         number = len(outcomes)
-        share, outcome = left, _place(belief, seed, draws, row, draw, number)
-        stick = noise.uniform_at(noise.keys(seed, noise.ATOM_SIZE, belief.row[row], number), draws[draw])
+        share, outcome = left, _place(belief, noise.uniform_at(place_key[row], draws[draw], number), row)
+        stick = noise.uniform_at(size_key[row], draws[draw], number)
         left = left * np.exp(np.log(stick) / belief.rest[row])
         left[left < REMAINDER] = 0.0  # this atom takes what would lie beyond
         share = share - left
@@ -184,9 +211,8 @@ def _atoms(belief: Rows, seed: int, draws, cells, spread, rest) -> Drawn:
     return _merged(belief, cells, draw, row, outcome, np.bincount(stand, share, len(share)))
 
 
-def _place(belief: Rows, seed: int, draws, row, draw, number: int) -> Int[np.ndarray, "E"]:
-    """Where atoms lie: as the base says, or even over all outcomes."""
-    unit = noise.uniform_at(noise.keys(seed, noise.ATOM_PLACE, belief.row[row], number), draws[draw])
+def _place(belief: Rows, unit: Float[np.ndarray, "E"], row: Int[np.ndarray, "E"]) -> Int[np.ndarray, "E"]:
+    """Where atoms of some rows lie: as the base says, or even over all outcomes."""
     if belief.base is not None:
         return belief.base.draw(belief.row[row] // belief.base.actions, unit)
     return (unit * belief.outcomes).astype(np.int64)
@@ -196,12 +222,14 @@ def _merged(belief: Rows, cells, draw, row, outcome, share) -> Drawn:
     """Give the mass of atoms that fell on cells to these, and leave empty atoms out."""
     code, wanted = belief.row_of_cell() * belief.outcomes + belief.outcome, row * belief.outcomes + outcome
     if len(code):
-        seen = np.zeros(min(len(belief.row) * belief.outcomes, LOOKUP_SIZE), bool)
-        seen[code % len(seen)] = True
-        maybe = np.flatnonzero((share > 0) & seen[wanted % len(seen)])
+        mask = min(1 << (LOOKUP_SHARE * len(code)).bit_length(), LOOKUP_SIZE) - 1
+        seen = np.zeros(mask + 1, bool)
+        seen[code & mask] = True
+        maybe = np.flatnonzero((share > 0) & seen[wanted & mask])
         cell = np.minimum(np.searchsorted(code, wanted[maybe]), len(code) - 1)
         hit = code[cell] == wanted[maybe]
-        np.add.at(cells, (draw[maybe[hit]], cell[hit]), share[maybe[hit]])
-        share[maybe[hit]] = 0.0
+        hit, cell = maybe[hit], cell[hit]
+        np.add.at(cells.reshape(-1), draw[hit] * len(code) + cell, share[hit])
+        share[hit] = 0.0
     kept = np.flatnonzero(share > 0)
     return Drawn(cells, draw[kept], row[kept], outcome[kept], share[kept])

@@ -27,8 +27,12 @@ from bellief.evaluation.blas import one_thread
 from bellief.evaluation.problem import Part, Problem
 from bellief.watch import shared_pause_point
 
-# Random numbers that a batch of MDPs takes; more would not fit into a core's cache.
-BATCH_NUMBERS = 1_000_000
+# Random numbers that a batch of MDPs takes, and those of them that are drawn at a time: a core's cache holds what is
+# computed from them.
+BATCH_NUMBERS, SPAN_NUMBERS = 1_000_000, 200_000
+
+# Draws of a batch, where that many are asked for: keys are computed once for all of them.
+FEWEST = 4
 
 # Entries of the tables of a batch.
 BATCH_TABLE = 2_000_000
@@ -52,13 +56,11 @@ class Worlds(NamedTuple):
 
     def chain(self, weight: Float[np.ndarray, "R"], states: int) -> chains.Batch:
         """The chains of a policy that takes each row with some probability in its state."""
-        held, drawn, state = self.part.held, self.drawn, self.part.state
-        going_on = held.outcome < states
-        cell_row = held.row_of_cell()[going_on]
+        drawn, state = self.drawn, self.part.state
         inside = np.flatnonzero((drawn.atom_outcome < states) & (weight[drawn.atom_row] > 0))
         atom_row = drawn.atom_row[inside]
         return chains.Batch(
-            self.pattern.cells(drawn.cell_share[:, going_on] * weight[cell_row]),
+            self.pattern.cells(drawn.cell_share, weight),
             chains.Entries(
                 drawn.atom_draw[inside],
                 state[atom_row],
@@ -162,21 +164,27 @@ class SampledMDPs:
             yield draws, self._draw(part, pattern, draws)
 
     def _pattern(self, part: Part) -> chains.Pattern:
-        going_on = part.held.outcome < self.states
-        return chains.Pattern.of(part.state[part.held.row_of_cell()[going_on]], part.held.outcome[going_on])
+        row = part.held.row_of_cell()
+        return chains.Pattern.of(part.state[row], part.held.outcome, row, self.states)
 
     def _draw(self, part: Part, pattern: chains.Pattern, draws: slice) -> Worlds:
         index = np.arange(draws.start, draws.stop)
-        drawn = rows.sample(part.held, self.seed, index)
-        reward, _ = rewards.sample(part.rewards, part.held, drawn, self.seed, index)
+        spans = rows.spans(part.held, SPAN_NUMBERS // max(1, len(index)))
+        pieces, paid = [], []
+        for span in spans:
+            held, cells = rows.span(part.held, span)
+            pieces.append(rows.sample(held, self.seed, index))
+            belief = rewards.restrict(part.rewards, span, cells)
+            paid.append(rewards.sample(belief, held, pieces[-1], self.seed, index)[0])
+        reward = np.concatenate(paid, axis=1)
         if self.problem.reward_range is not None:
             np.clip(reward, *self.problem.reward_range, out=reward)
-        return Worlds(part, pattern, drawn, reward)
+        return Worlds(part, pattern, rows.joined(pieces, spans), reward)
 
     def _slices(self, part: Part) -> list[slice]:
         """The draws in batches; how large they are changes no number."""
         numbers = len(part.held.outcome) + 3 * len(part.held.row) + 1
-        size = BATCH_NUMBERS // numbers
+        size = max(FEWEST, BATCH_NUMBERS // numbers)
         if chains.is_dense(self.states):
             size = min(size, BATCH_TABLE // self.states**2)
         size = max(1, min(size, -(-self.count // _workers())))
