@@ -30,7 +30,6 @@ GYMNASIUM = {
     "cliffwalking-slippery": ("CliffWalking-v1", {"is_slippery": True}),
     "cliffwalking": ("CliffWalking-v1", {}),
     "taxi": ("Taxi-v4", {}),
-    "taxi-rainy": ("Taxi-v4", {"is_rainy": True}),
 }
 OWN = ("nchain", "riverswim", "doubleloop", "grid5")
 SIZES = {
@@ -38,8 +37,7 @@ SIZES = {
     "frozenlake-8x8": (1_000, 3_000, 10_000),
     "cliffwalking-slippery": (300, 1_000, 3_000, 10_000),
     "cliffwalking": (100, 300, 1_000, 3_000),
-    "taxi": (3_000, 10_000, 30_000),
-    "taxi-rainy": (10_000, 30_000, 100_000),
+    "taxi": (3_000, 10_000),
     "nchain": (30, 100, 300, 1_000),
     "riverswim": (100, 300, 1_000, 3_000),
     # Chosen when the model was fixed; nothing was ever chosen by them.

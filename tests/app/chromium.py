@@ -45,7 +45,7 @@ class Chromium(Browser):
         self.send("Target.closeTarget", targetId=target)
         self.session = before
 
-    def wait(self, expression, seconds=20.0, every=0.03):
+    def wait(self, expression, seconds=120.0, every=0.03):
         """Wait until a JavaScript expression is true, and return its value."""
         until = time.monotonic() + seconds
         while True:
@@ -70,15 +70,20 @@ class Chromium(Browser):
         return self.ask(f"document.querySelector({json.dumps(selector)}).innerText")
 
     def click(self, selector):
-        """Click on an element with the mouse, where it is."""
+        """Click on an element with the mouse, where it is; again where the page moved under the pointer."""
         found = json.dumps(selector)
-        box = self.ask(
-            f"(() => {{ const one = document.querySelector({found}); one.scrollIntoView({{block: 'center', behavior: "
-            "'instant'}); return one.getBoundingClientRect().toJSON(); })()"
-        )
-        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-        for kind in ("mousePressed", "mouseReleased"):
-            self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+        for _ in range(5):
+            box = self.ask(
+                f"(() => {{ const one = document.querySelector({found}); one.scrollIntoView({{block: 'center', "
+                "behavior: 'instant'}); window.clicked = false; one.addEventListener('click', () => { window.clicked = "
+                "true; }, {capture: true, once: true}); return one.getBoundingClientRect().toJSON(); })()"
+            )
+            x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+            for kind in ("mousePressed", "mouseReleased"):
+                self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+            if self.ask("window.clicked !== false"):
+                return
+        raise AssertionError(f"clicks do not reach {selector}; the page says: {self.said()}")
 
     def key(self, key, shift=False):
         """Press a key as a keyboard does, with what the browser does about it."""
@@ -119,7 +124,7 @@ class Chromium(Browser):
             f"for (const name of {fired}) one.dispatchEvent(new Event(name, {{bubbles: true}})); }})()"
         )
 
-    def downloaded(self, name, seconds=30.0):
+    def downloaded(self, name, seconds=120.0):
         """Wait for a download to be whole, and return its bytes."""
         path, until = self.downloads / name, time.monotonic() + seconds
         while not path.exists() or list(self.downloads.glob("*.crdownload")):

@@ -34,7 +34,7 @@ class Server:
         self._linked = threading.Event()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        assert self._linked.wait(60), self.lines
+        assert self._linked.wait(180), self.lines
         self.link = re.search(r"http://\S+", "\n".join(self.lines)).group()
         self.token = self.link.partition("token=")[2]
         self.port = int(re.search(r":(\d+)/", self.link).group(1))
@@ -54,7 +54,7 @@ class Server:
         if self.process.poll() is None:
             self.process.send_signal(number)
         try:
-            code = self.process.wait(20)
+            code = self.process.wait(60)
             self._reader.join(5)
             return code
         except subprocess.TimeoutExpired:
@@ -79,7 +79,7 @@ class Server:
         if isinstance(body, dict):
             body = json.dumps(body).encode()
             sent["Content-Type"] = "application/json"
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         try:
             connection.request(method, path, body=body, headers=sent | (headers or {}))
             answer = connection.getresponse()

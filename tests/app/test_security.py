@@ -37,7 +37,7 @@ def test_another_host_is_refused(server, user, host):
 
 
 def test_two_hosts_are_refused(server, user):
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
         connection.sendall(
             f"GET / HTTP/1.1\r\nHost: {server.host}\r\nHost: evil.example\r\nCookie: {user.cookie}\r\n\r\n".encode()
         )
@@ -120,7 +120,7 @@ def files_in(server):
 
 def test_an_upload_that_says_it_is_too_large_is_refused(small_server):
     user = User(small_server)
-    with socket.create_connection(("127.0.0.1", small_server.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", small_server.port), timeout=60) as connection:
         head = (
             f"POST /api/w/{user.workspace}/log HTTP/1.1\r\nHost: {small_server.host}\r\n"
             f"Origin: {small_server.origin}\r\nCookie: {user.cookie}\r\nX-File-Name: a.csv\r\n"
@@ -136,7 +136,7 @@ def test_an_upload_that_says_it_is_too_large_is_refused(small_server):
 def test_an_upload_that_hides_its_size_is_cut_off(small_server):
     """In pieces, without a length, as long as the server takes it."""
     user = User(small_server)
-    with socket.create_connection(("127.0.0.1", small_server.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", small_server.port), timeout=60) as connection:
         head = (
             f"POST /api/w/{user.workspace}/log HTTP/1.1\r\nHost: {small_server.host}\r\n"
             f"Origin: {small_server.origin}\r\n"
@@ -251,7 +251,7 @@ def test_the_log_of_the_server_has_nothing_of_the_data(server, user):
     user.ask("value", policy=f"always:{secret}", discount=0.9, level=0.9, prior_weight=0.1)
     user.upload(f"state,action,reward,next_state\n{secret},0,1,{secret}\n".encode(), f"{secret}.csv")
     assert "error" in user.ask("save-policy", base="behaviour", rows=[secret], name=secret)
-    time.sleep(0.2)
+    time.sleep(1)  # lines that should not be there would come late
     assert secret not in "\n".join(server.lines)
     assert server.token not in "\n".join(line for line in server.lines if "Bellief is at" not in line)
 

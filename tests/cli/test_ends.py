@@ -201,9 +201,12 @@ def test_progress_bar(capsys, monkeypatch, quiet, patience, shown):
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(progress, "PATIENCE", patience)
     with progress.progress("learning", quiet) as report:
-        time.sleep(0.3)
+        until = time.monotonic() + (60 if shown else 0.3)
+        while "learning" not in terminal.written and time.monotonic() < until:
+            time.sleep(0.01)
         report(0.5)
-        time.sleep(0.3)
+        while "50%" not in terminal.written and time.monotonic() < until:
+            time.sleep(0.01)
     assert ("learning" in terminal.written) == shown
     assert ("50%" in terminal.written) == shown
     assert capsys.readouterr().out == ""

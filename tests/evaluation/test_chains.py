@@ -86,7 +86,7 @@ def test_a_chain_that_never_ends_under_discount_one(states):
 
 
 def test_a_policy_that_never_ends_is_told():
-    from bellief.evaluation import evaluate
+    from bellief import UserError, compare, evaluate, improve
     from bellief.logs import Transitions
 
     # State 1 leads back to itself whenever action 0 is taken; only action 1 was seen to end an episode.
@@ -94,9 +94,15 @@ def test_a_policy_that_never_ends_is_told():
         [0, 1, 1, 1, 0, 1], [0, 0, 0, 1, 0, 1], [0.0, 1.0, 1.0, 0.0, 0.0, 0.0], [1, 1, 1, 0, 1, 0],
         terminated=[False, False, False, True, False, True],
     )  # fmt: skip
-    found = evaluate(log, "always:0", 1.0, draws=100)
-    assert any("hardly ever ends" in said for said in found.explain())
-    assert np.isfinite(found.samples).all()
+    with pytest.raises(UserError, match=r"hardly ever ends.* horizon, or a discount below 1"):
+        evaluate(log, "always:0", 1.0, draws=100)
+    with pytest.raises(UserError, match="policy 'always:0' hardly ever ends"):
+        compare(log, ["always:1", "always:0"], 1.0, draws=100, simulations=0)
+    # Action 1 was never tried in state 0: it may be a loop, though hardly ever one that pays.
+    found = evaluate(log, "always:1", 1.0, draws=2000, start=1)
+    assert np.abs(found.samples).max() <= 1e6
+    with pytest.raises(UserError, match="hardly ever ends"):  # the loop that pays looks best
+        improve(log, 1.0, draws=50, mdps=20, min_visits=1)
     assert not any("hardly ever ends" in said for said in evaluate(log, {0: 0, 1: 1}, 1.0, draws=20).explain())
 
 

@@ -269,7 +269,7 @@ def test_threads_and_processes(tmp_path):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=240)
     assert len(found) == 4
     for one in found.values():
         for first, second in zip(alone, one, strict=True):

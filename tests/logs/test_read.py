@@ -199,7 +199,7 @@ def test_pipes_are_read_once(tmp_path, expected, suffix):
         writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(content), daemon=True)
         writer.start()
         same(read(tmp_path / "pipe").tally(), expected)
-        writer.join(timeout=10)
+        writer.join(timeout=120)
         (tmp_path / "pipe").unlink()
 
 

@@ -89,7 +89,8 @@ def test_pages_and_readme(made, tmp_path):
     summary = summarise(Folder(made.folder), "tiny")
     write_pages(summary, docs)
     page = (docs / "index.md").read_text()
-    assert all(f"## {label}\n" in page for label in ITEMS)
+    assert all(f"## {item.title}\n\nThe paper's `{item.label}`." in page for item in ITEMS.values())
+    assert page.count("<details>") == page.count("</details>") > 0
     assert "fig-full_chain.png)" in page
     assert (docs / "fig-full_chain.png").exists()
     assert "Not computed at this scale." in page

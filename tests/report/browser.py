@@ -35,7 +35,8 @@ class Browser:
         self.back, from_write = os.pipe()
         flags = (
             "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --hide-scrollbars "
-            "--disable-background-networking --remote-debugging-pipe"
+            "--disable-background-networking --disable-background-timer-throttling --disable-renderer-backgrounding "
+            "--disable-backgrounding-occluded-windows --remote-debugging-pipe"
         )
         pipes = [str(to_read), str(from_write)]
         self.process = subprocess.Popen(
@@ -73,7 +74,7 @@ class Browser:
                 assert "error" not in answer, (method, answer["error"])
                 return answer["result"]
 
-    def _read(self, seconds=60):
+    def _read(self, seconds=180):
         until = time.monotonic() + seconds
         while b"\0" not in self.buffer:
             ready, _, _ = select.select([self.back], [], [], max(0, until - time.monotonic()))

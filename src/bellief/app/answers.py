@@ -156,7 +156,7 @@ def show_state(log: OpenedLog, posterior: Any, policy: Any, state: int) -> dict[
 def ask_collect(log: OpenedLog, policy: tuple[str, Any], settings: Settings) -> Answer:
     """Which pairs the interval comes from."""
     began, (name, given) = time.perf_counter(), policy
-    options = settings.options("prior")
+    options = settings.options("prior", "reward_range")
     plan = collect_next(log.tally, given, settings.discount, **options)
     told = plan.to_dict(MOST_PAIRS)
     told["pairs"] = [pair | {"state": str(pair["state"]), "action": str(pair["action"])} for pair in told["pairs"]]
@@ -192,13 +192,15 @@ def ask_improve(log: OpenedLog, settings: Settings, objective: str) -> Answer:
     improvement = improve(log.tally, settings.discount, **options)
     told = improvement.to_dict()
     # What to do where nobody ever acted is of no interest.
-    acting = [row for row, acts in zip(told["policy"], log.tally.acting, strict=True) if acts]
+    acts = log.tally.acting[improvement.listed]
+    acting = [row for row, does in zip(told["policy"], acts, strict=True) if does]
     told = {
         "policy": [row | {"state": str(row["state"])} for row in acting[:MOST_STATES]],
         "changed": sum(row["action"] != row["usual_action"] for row in acting),
         "prob_better": improvement.prob_better,
         "objective": objective,
         "start": improvement.posterior.start_summary(),
+        "cannot_tell": improvement.posterior.cannot_tell,
     }
     said = command("improve", log, [], {"discount": settings.discount, **options, "out": "improved.csv"})
     python = snippet("improve", log, [settings.discount], options, "print(answer.to_pandas(), answer.prob_better)")

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from bellief.app.answers import Answer
 from bellief.app.opened_log import OpenedLog
 from bellief.errors import UserError
+from bellief.evaluation.ends import only_ends
 from bellief.files import to_csv
 from bellief.policies import save_policy
 
@@ -62,5 +63,7 @@ def policy_file(log: OpenedLog, policies: Mapping[str, np.ndarray], file: str) -
         raise UserError("There is no such policy on this page.")
     with tempfile.TemporaryDirectory(prefix="bellief-") as folder:
         path = Path(folder) / "policy.csv"
-        save_policy(path, policies[name], log.tally.state_labels, log.tally.action_labels)
+        # States that are merely ends have no rows, as nobody acts there.
+        table = np.where(only_ends(log.tally)[:, None], 0.0, policies[name])
+        save_policy(path, table, log.tally.state_labels, log.tally.action_labels)
         return attachment(path.read_bytes(), f"{name}.csv")

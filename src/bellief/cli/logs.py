@@ -95,7 +95,7 @@ def evaluate(
 
             split = variance_split(
                 log, policy, discount, prior=prior, reward_scale=reward_scale, start=start, draws=min(draws, 500),
-                seed=seed,
+                seed=seed, support=support, reward_range=reward_range,
             )  # fmt: skip
             document["variance"] = split.to_dict()
         return posterior
@@ -214,6 +214,8 @@ def improve(
     """The policy that the data recommend, and how sure we can be that it is better than what the log did."""
 
     def compute(log: Any) -> Any:
+        import numpy as np
+
         from bellief.decisions import improve
         from bellief.policies import save_policy
 
@@ -223,7 +225,10 @@ def improve(
             support=support, reward_range=reward_range, mode=mode, seed=seed,
         )  # fmt: skip
         if out is not None:
-            save_policy(out, improvement.probabilities, improvement.state_labels, improvement.action_labels)
+            # States that are merely ends have no rows, as nobody acts there.
+            listed = np.isin(np.arange(len(improvement.policy)), improvement.listed)[:, None]
+            table = np.where(listed, improvement.probabilities, 0.0)
+            save_policy(out, table, improvement.state_labels, improvement.action_labels)
         return improvement
 
     with _answer("Improving", source, plot, report, quiet) as ask:
@@ -247,6 +252,7 @@ def collect(
     draws: Annotated[int, count("--draws", "MDPs to sample.")] = 400,
     belief: Belief = None,
     support: Support = None,
+    reward_range: RewardRange = None,
     seed: Seed = 0,
     plot: Plot = None,
     report: Report = None,
@@ -260,7 +266,7 @@ def collect(
 
         return collect_next(
             log, policy, discount, visits=visits, prior=prior, reward_scale=reward_scale, start=start, draws=draws,
-            support=support, seed=seed,
+            support=support, reward_range=reward_range, seed=seed,
         )  # fmt: skip
 
     with _answer("Weighing", source, plot, report, quiet) as ask:

@@ -66,6 +66,7 @@ def print_policies(document: dict[str, Any]) -> None:
         f"Value from the start, discount {document['discount']:g}, {document['level']:.0%} intervals, "
         f"{document['transitions']} transitions"
     )
+    print_lines(*(f"{name}: {said}" for name, said in document["cannot_tell"].items()))
     print_table(table)
     names = [row["policy"] for row in document["policies"]]
     if len(names) <= 6:
@@ -76,18 +77,24 @@ def print_policies(document: dict[str, Any]) -> None:
             )
         print_table(pairs)
     print_lines(*document["notes"])
-    print_lines(*(f"Note on {name}: {text}" for name, texts in document["warnings"].items() for text in texts))
+    told = document["cannot_tell"].values()
+    notes = [(name, text) for name, texts in document["warnings"].items() for text in texts if text not in told]
+    print_lines(*(f"Note on {name}: {text}" for name, text in notes))
 
 
 def print_improvement(document: dict[str, Any]) -> None:
     """The recommended action of each state, and how sure it is to be an improvement."""
+    from bellief.evaluation.diagnostics import CANNOT_TELL
+
     table = make_table("state", "action", "usual", "times tried", "value")
     rows = document["policy"]
     for row in rows[:LONGEST_TABLE]:
         cells = (row["action"], row["usual_action"] or "", str(row["visits_of_action"]), f"{row['value']:.5g}")
         table.add_row(row["state"], *cells)
-    start = document["posterior"]["start"]
+    start, warnings = document["posterior"]["start"], document["posterior"]["diagnostics"]["warnings"]
+    told = [warning for warning in warnings if warning.startswith(CANNOT_TELL)]
     print_lines(
+        *told,
         f"Policy that maximises the {document['objective']} of the value posterior",
         f"It is worth {start['mean']:.5g} from the start ({start['low']:.5g} to {start['high']:.5g}), and more than "
         f"what the log did with probability {document['prob_better_than_behaviour']:.1%}.",
@@ -95,7 +102,7 @@ def print_improvement(document: dict[str, Any]) -> None:
     print_table(table)
     if len(rows) > LONGEST_TABLE:
         print_lines(f"and {len(rows) - LONGEST_TABLE} more states (--json shows all)")
-    print_lines(*(f"Note: {warning}" for warning in document["posterior"]["diagnostics"]["warnings"]))
+    print_lines(*(f"Note: {warning}" for warning in warnings if warning not in told))
 
 
 def print_collection(document: dict[str, Any], policy: str) -> None:

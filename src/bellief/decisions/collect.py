@@ -116,6 +116,7 @@ def collect_next(
     draws: int = 400,
     belief: str | None = None,
     support: Any = None,
+    reward_range: tuple[float, float] | None = None,
 ) -> CollectionPlan:
     """Rank state-action pairs by how much `visits` more visits would reduce the variance of the policy's start value.
 
@@ -138,7 +139,7 @@ def collect_next(
         raise UserError(f"visits must be at least 1, not {visits}.")
     problem = prepare(
         data, discount, prior=prior, reward_scale=reward_scale, start=start, terminates=terminates, belief=belief,
-        support=support, draws=3 * draws,
+        support=support, reward_range=reward_range, draws=3 * draws,
     )  # fmt: skip
     log = problem.log
     table = read_policy(policy, log)

@@ -63,29 +63,36 @@ class Improvement:
     action_labels: Labels = None
 
     @property
+    def listed(self) -> Int[np.ndarray, "s"]:
+        """States in which there is something to do: all but mere ends."""
+        return self.posterior.listed
+
+    @property
     def prob_better(self) -> float:
         """Posterior probability that the policy is worth more than what the log did."""
         return float(self.comparison.prob_better[0, 1])
 
     def to_pandas(self) -> "pd.DataFrame":
-        """One row per state: the action, how often the log took it, and how often the log was in that state."""
-        usual = self.visits.argmax(-1)
+        """One row per state that is not merely an end: the action, how often the log took it, and how often the log was
+        in that state.
+        """
+        listed, visits, policy = self.listed, self.visits[self.listed], self.policy[self.listed]
         import pandas as pd
 
         return pd.DataFrame(
             {
-                "state": [name_of(state, self.state_labels) for state in range(len(self.policy))],
-                "action": [name_of(int(action), self.action_labels) for action in self.policy],
+                "state": [name_of(state, self.state_labels) for state in listed],
+                "action": [name_of(int(action), self.action_labels) for action in policy],
                 "usual_action": pd.array(
                     [
                         name_of(int(action), self.action_labels) if seen.sum() else None
-                        for action, seen in zip(usual, self.visits, strict=True)
+                        for action, seen in zip(visits.argmax(-1), visits, strict=True)
                     ],
                     dtype=object,
                 ),
-                "visits_of_action": np.take_along_axis(self.visits, self.policy[:, None], 1)[:, 0],
-                "visits_of_state": self.visits.sum(-1),
-                "value": self.posterior.mean,
+                "visits_of_action": np.take_along_axis(visits, policy[:, None], 1)[:, 0],
+                "visits_of_state": visits.sum(-1),
+                "value": self.posterior.mean[listed],
             }
         ).set_index("state")
 

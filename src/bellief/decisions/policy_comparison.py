@@ -12,8 +12,8 @@ from bellief.decisions import preposterior
 from bellief.decisions.preposterior import Forecast
 from bellief.errors import UserError
 from bellief.evaluation.checks import check_numbers
-from bellief.evaluation.diagnostics import coverage, coverage_warnings
-from bellief.evaluation.knowledge import knowledge
+from bellief.evaluation.diagnostics import CANNOT_TELL, coverage, coverage_warnings
+from bellief.evaluation.knowledge import bounded, endless_sentence, knowledge
 from bellief.evaluation.policy_forms import read_policy
 from bellief.evaluation.posterior import summarise_values
 from bellief.evaluation.problem import Problem, prepare
@@ -75,6 +75,12 @@ class PolicyComparison:
         """The policy with the least expected regret, which is the one with the highest posterior mean."""
         return self.names[int(self.expected_regret.argmin())]
 
+    @property
+    def cannot_tell(self) -> dict[str, str]:
+        """What the log cannot tell of which policies, and which pairs would have to be seen."""
+        said = {name: [text for text in texts if text.startswith(CANNOT_TELL)] for name, texts in self.warnings.items()}
+        return {name: texts[0] for name, texts in said.items() if texts}
+
     def to_dict(self) -> dict[str, Any]:
         """Everything but the draws, as plain numbers."""
         best, regret, better = self.prob_best, self.expected_regret, self.prob_better
@@ -100,6 +106,7 @@ class PolicyComparison:
             "target": self.target,
             "more_transitions_needed": self.more_needed,
             "forecasts": [_finite(forecast._asdict()) for forecast in self.forecasts],
+            "cannot_tell": self.cannot_tell,
             "warnings": self.warnings,
             "notes": list(self.notes),
         }
@@ -187,10 +194,14 @@ def compare(
 
 def comparison_of(problem: Problem, names: tuple[str, ...], tables, samples, target: float, level: float, seed: int):
     """A comparison from start values that were sampled already, without forecasts."""
-    warnings = {}
-    for name, table in zip(names, tables, strict=True):
+    warnings, samples, ends = {}, samples.copy(), True
+    for number, (name, table) in enumerate(zip(names, tables, strict=True)):
+        drawn = samples[:, number]
+        samples[:, number], endless = bounded(problem, drawn, drawn, level, f"the policy '{name}'")
         told = knowledge(problem, table, seed, level).cannot_tell
-        warnings[name] = ([told] if told else []) + coverage_warnings(coverage(problem, table), problem)
+        warnings[name] = ([endless_sentence(endless)] if endless else []) + ([told] if told else [])
+        warnings[name] += coverage_warnings(coverage(problem, table), problem)
+        ends &= not endless
     return PolicyComparison(
         names=names,
         samples=samples,
@@ -199,7 +210,7 @@ def comparison_of(problem: Problem, names: tuple[str, ...], tables, samples, tar
         target=target,
         forecasts=(),
         more_needed=None,
-        sd_exists=bool(problem.has_variance((tables > 0).any(0)).all()),
+        sd_exists=ends and bool(problem.has_variance((tables > 0).any(0) & ~problem.only_ends[:, None]).all()),
         warnings=warnings,
         level=level,
     )

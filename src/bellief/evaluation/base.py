@@ -5,7 +5,8 @@ was seen a few times may still lead where the log as a whole leads. So the base 
 
     m_s = (counts of s + v g) / (visits of s + v),    g = (counts of the log + 1 / O) / (rows of the log + 1),
 
-with counts over outcomes (next state, terminated), O of them, and a weight v.
+with counts over outcomes (next state, terminated), O of them, and a weight v. Outcomes that cannot be, going on in a
+state in which episodes only ever end, have no part in g.
 
 >>> import numpy as np
 >>> from bellief.evaluation.base import Base
@@ -40,12 +41,15 @@ class Base(NamedTuple):
     before: Float[np.ndarray, "S"]
 
     @classmethod
-    def of(cls, state, outcome, count, *, states: int, actions: int, outcomes: int, weight: float) -> "Base":
-        """From cells in any order: their states, outcomes and counts."""
+    def of(
+        cls, state, outcome, count, *, states: int, actions: int, outcomes: int, weight: float, impossible=()
+    ) -> "Base":
+        """From cells in any order: their states, outcomes and counts; some outcomes may be impossible."""
         place, number = np.unique(state * outcomes + outcome, return_inverse=True)
         place_state, place_outcome = np.divmod(place, outcomes)
         place_count = np.bincount(number, count, len(place))
         share = np.bincount(place_outcome, place_count, outcomes) + 1 / outcomes
+        share[np.asarray(impossible, np.int64)] = 0.0
         visits = np.bincount(place_state, place_count, states)
         share /= share.sum()
         return cls(

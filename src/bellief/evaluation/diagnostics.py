@@ -37,7 +37,7 @@ def coverage(problem: Problem, policy: Float[np.ndarray, "S A"]) -> Coverage:
     """Where the policy is expected to be, against where the log has been."""
     log, visits = problem.log, problem.log.visits()
     time = discounted_time(problem, policy)
-    pairs = np.argwhere((policy > 0) & (visits == 0))
+    pairs = np.argwhere((policy > 0) & (visits == 0) & ~problem.only_ends[:, None])
     pairs = pairs[np.argsort(-time[tuple(pairs.T)], kind="stable")]
     missing = float(time[visits == 0].sum())
     needed = time > 0
@@ -58,8 +58,9 @@ def discounted_time(problem: Problem, policy: Float[np.ndarray, "S A"]) -> Float
     if horizon is not None and horizon > LONGEST_COUNTED:
         horizon = None if problem.discount < 1 else LONGEST_COUNTED
     visits = problem.mean_mdp().visits(policy, problem.discount, problem.start, horizon)
-    visits = np.maximum(visits, 0)
-    return (visits / visits.sum())[:, None] * policy
+    # Where an episode is over no time passes, whatever the prior thinks possible.
+    visits = np.where(problem.only_ends, 0.0, np.maximum(visits, 0))
+    return (visits / (visits.sum() or 1.0))[:, None] * policy
 
 
 def coverage_warnings(covered: Coverage, problem: Problem) -> list[str]:

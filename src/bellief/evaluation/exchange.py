@@ -14,6 +14,7 @@ from bellief.files import read_archive, write_whole
 
 FORMAT = 1
 ARRAYS = ("samples", "start", "sd_exists")
+OPTIONAL = ("start_draws", "ends")
 PLAIN = ("method", "discount", "actions", "transitions", "diagnostics", "level")
 
 
@@ -26,8 +27,7 @@ def save(posterior: ValuePosterior, path: str | os.PathLike) -> Path:
     plain["state_labels"] = None if posterior.state_labels is None else list(posterior.state_labels)
     content = io.BytesIO()
     arrays = {name: getattr(posterior, name) for name in ARRAYS}
-    if posterior.start_draws is not None:
-        arrays["start_draws"] = posterior.start_draws
+    arrays |= {name: getattr(posterior, name) for name in OPTIONAL if getattr(posterior, name) is not None}
     text = np.frombuffer(json.dumps(plain, allow_nan=False).encode(), dtype=np.uint8)
     np.savez_compressed(content, about=text, **arrays)
     return write_whole(path, content.getvalue())
@@ -43,7 +43,7 @@ def load(path: str | os.PathLike) -> ValuePosterior:
         if plain.pop("format") != FORMAT:
             raise UserError(f"{path} was written by a newer version of Bellief; update to read it.")
         kept = {name: arrays[name] for name in ARRAYS}
-        return _build(kept | {"start_draws": arrays.get("start_draws")}, plain)
+        return _build(kept | {name: arrays.get(name) for name in OPTIONAL}, plain)
     except FileNotFoundError:
         raise UserError(f"{path} does not exist; give a file that ValuePosterior.save wrote.") from None
     except UserError:
@@ -63,7 +63,8 @@ def _build(arrays: dict[str, Any], plain: dict[str, Any]) -> ValuePosterior:
         or [array.dtype.kind for array in (samples, start, arrays["sd_exists"])] != ["f", "f", "b"]
         or start.shape != (states,)
         or arrays["sd_exists"].shape != (states,)
-        or not _is_draws(arrays["start_draws"], len(samples))
+        or not _is_array(arrays["start_draws"], "f", len(samples))
+        or not _is_array(arrays["ends"], "b", states)
         or not all(isinstance(plain[name], kind) for name, kind in kinds.items())
         or not isinstance(plain["level"], float)
         or not 0 < plain["level"] < 1
@@ -76,8 +77,8 @@ def _build(arrays: dict[str, Any], plain: dict[str, Any]) -> ValuePosterior:
     return posterior
 
 
-def _is_draws(values: Any, count: int) -> bool:
-    return values is None or (values.dtype.kind == "f" and values.shape == (count,))
+def _is_array(values: Any, kind: str, count: int) -> bool:
+    return values is None or (values.dtype.kind == kind and values.shape == (count,))
 
 
 def to_arviz(posterior: ValuePosterior) -> Any:
@@ -90,8 +91,9 @@ def to_arviz(posterior: ValuePosterior) -> Any:
             import arviz
     except ImportError:
         raise UserError("to_arviz needs ArviZ: pip install 'bellief[data]'.") from None
-    draws = {"value": posterior.samples[None], "start_value": posterior.start_samples[None]}
-    names: dict[str, Any] = {"coords": {"state": list(posterior.state_names)}, "dims": {"value": ["state"]}}
+    listed, names_of = posterior.listed, posterior.state_names
+    draws = {"value": posterior.samples[None][..., listed], "start_value": posterior.start_samples[None]}
+    names: dict[str, Any] = {"coords": {"state": [names_of[state] for state in listed]}, "dims": {"value": ["state"]}}
     # From 1.0 on groups are a level of the dictionary; before, they were arguments.
     if int(arviz.__version__.split(".")[0]) >= 1:
         return arviz.from_dict({"posterior": draws}, **names)

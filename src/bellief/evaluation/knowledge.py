@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
+from bellief.errors import UserError
 from bellief.evaluation import chains
 from bellief.evaluation.diagnostics import CANNOT_TELL, FEW_VISITS, SHOWN_PAIRS, discounted_time
 from bellief.evaluation.problem import Problem
@@ -22,6 +23,10 @@ LEAST_SUPPORTED, WIDEST_BOUNDS = 0.6, 0.9
 
 # MDPs in which the bounds are computed; fewer with many states.
 DRAWS, FEW_DRAWS, MANY_STATES = 25, 4, 2_000
+
+
+# An episode of more steps is said to run for ever.
+ENDLESS = 1e6
 
 
 class Knowledge(NamedTuple):
@@ -36,10 +41,38 @@ def knowledge(problem: Problem, policy: Float[np.ndarray, "S A"], seed: int, lev
     """How far the log tells what a policy is worth."""
     known = problem.log.visits() >= FEW_VISITS
     time = discounted_time(problem, policy)
-    supported = float(time[known].sum() / time.sum())
+    supported = min(float(time[known].sum() / time.sum()), 1.0)
     possible = possible_returns(problem)
     bounds = None if possible is None else value_bounds(problem, policy, known, possible, seed, level)
     return Knowledge(supported, bounds, _sentence(problem, time, known, supported, bounds, possible))
+
+
+def bounded(
+    problem: Problem, samples: Float[np.ndarray, "N *k"], start: Float[np.ndarray, "N"], level: float, who: str
+) -> tuple[Float[np.ndarray, "N *k"], float]:
+    """Values in which no episode counts for more than `ENDLESS` steps, and the share of draws in which one would.
+
+    Under discount 1 a sampled MDP may hardly ever end. Where that concerns the ends of the interval of the start value
+    no number is worth showing.
+    """
+    if problem.discount < 1 or problem.horizon is not None:
+        return samples, 0.0
+    most = ENDLESS * (max(abs(problem.log.reward_low), abs(problem.log.reward_high)) or 1.0)
+    endless = float((np.abs(start) > most).mean())
+    if endless > (1 - level) / 2:
+        raise UserError(
+            f"In {endless:.0%} of the sampled MDPs {who} hardly ever ends, so its value has no bound: give a horizon, "
+            "or a discount below 1."
+        )
+    return np.clip(samples, -most, most), endless
+
+
+def endless_sentence(share: float) -> str:
+    """What a few draws without end do to the numbers."""
+    return (
+        f"In {share:.1%} of the sampled MDPs the policy hardly ever ends; they count as a million steps, so read the "
+        "interval and not the mean, or give a horizon, or a discount below 1."
+    )
 
 
 def possible_returns(problem: Problem) -> tuple[float, float] | None:

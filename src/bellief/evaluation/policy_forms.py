@@ -65,6 +65,7 @@ def _from_array(policy: np.ndarray, data: Any) -> Float[np.ndarray, "S A"]:
             f"action per state; this one has the shape {policy.shape}."
         )
     policy = policy.astype(np.float64)
+    _fill(policy, data)
     _check(policy, "The policy", data)
     return policy
 

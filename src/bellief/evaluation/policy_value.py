@@ -9,7 +9,7 @@ from jaxtyping import Float
 from bellief.errors import UserError
 from bellief.evaluation import bootstrap
 from bellief.evaluation.checks import check_choice, check_numbers
-from bellief.evaluation.knowledge import knowledge
+from bellief.evaluation.knowledge import bounded, knowledge
 from bellief.evaluation.logged_prior import even_name
 from bellief.evaluation.posterior import ValuePosterior
 from bellief.evaluation.problem import Problem, prepare
@@ -23,9 +23,6 @@ FINALS = ("zero", "own", "pooled")
 
 # Methods that come with what the log tells whatever the prior says.
 KNOWING = ("joint", "monte-carlo", "bootstrap")
-
-# An episode of more steps is said to run for ever.
-ENDLESS = 1e6
 
 
 def evaluate(
@@ -172,8 +169,8 @@ def posterior_of(
 ) -> ValuePosterior:
     """The posterior that consists of some draws; those of the first states belong to the seed."""
     ready = question.ready
-    samples = np.asarray(samples, dtype=np.float64)
-    endless = _endless(ready, samples)
+    samples = np.where(ready.only_ends, 0.0, np.asarray(samples, dtype=np.float64))
+    samples, endless = bounded(ready, samples, samples @ ready.start, level, "the policy")
     if endless:
         notes = notes | {"endless": endless}
     if method in KNOWING:
@@ -187,20 +184,13 @@ def posterior_of(
         discount=ready.discount,
         actions=ready.log.actions,
         transitions=len(ready.log),
-        sd_exists=question.sd_exists(sampled=method in SAMPLED),
+        sd_exists=question.sd_exists(sampled=method in SAMPLED) & (not endless),
         diagnostics=question.diagnostics(method, notes),
         level=level,
         state_labels=ready.log.state_labels,
+        ends=ready.only_ends,
         start_draws=ready.start_values(samples, seed) if method in SAMPLED and ready.start_count is not None else None,
     )
-
-
-def _endless(ready: Problem, samples: Float[np.ndarray, "N S"]) -> float:
-    """Share of the draws in which, under discount 1, an episode takes more than `ENDLESS` steps to end."""
-    if ready.discount < 1 or ready.horizon is not None:
-        return 0.0
-    largest = max(abs(ready.log.reward_low), abs(ready.log.reward_high)) or 1.0
-    return float((np.abs(samples @ ready.start) > ENDLESS * largest).mean())
 
 
 def _features(given: dict[str, Any], *arguments: Any, **options: Any) -> ValuePosterior:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from bellief.errors import UserError
 from bellief.evaluation.diagnostics import CANNOT_TELL, explain
@@ -28,7 +28,8 @@ class ValuePosterior:
     distribution over first states that the single number "value of the policy" is averaged over. `sd_exists` says for
     each state whether the posterior has a variance at all: with a heavy-tailed reward prior it does not wherever the
     policy may use a pair that was never tried, and then `sd` is NaN while quantiles remain meaningful. `start_draws`
-    are draws of the start value where the first states are uncertain too; without them it is `samples @ start`.
+    are draws of the start value where the first states are uncertain too; without them it is `samples @ start`. `ends`
+    marks states in which the log's episodes only ever end: they are worth zero, and tables and pictures leave them out.
 
     >>> import bellief
     >>> data = bellief.Transitions.from_arrays([0, 1] * 20, [0, 0] * 20, [2.0, 0.0] * 20, [1, 0] * 20)
@@ -50,6 +51,7 @@ class ValuePosterior:
     level: float = 0.9
     state_labels: tuple[str, ...] | None = None
     start_draws: Float[np.ndarray, "N"] | None = None
+    ends: Bool[np.ndarray, "S"] | None = None
 
     @property
     def states(self) -> int:
@@ -60,6 +62,11 @@ class ValuePosterior:
     def state_names(self) -> Sequence[int | str]:
         """What to call each state: its label, or its number."""
         return range(self.states) if self.state_labels is None else self.state_labels
+
+    @property
+    def listed(self) -> Int[np.ndarray, "s"]:
+        """States that tables and pictures show: all but mere ends."""
+        return np.arange(self.states) if self.ends is None else np.flatnonzero(~self.ends)
 
     @property
     def start_samples(self) -> Float[np.ndarray, "N"]:
@@ -151,8 +158,9 @@ class ValuePosterior:
     def to_dict(self, level: float | None = None) -> dict[str, Any]:
         """Everything but the draws, as plain numbers: the document that `bellief evaluate --json` prints."""
         level = self._level(level)
-        low, high = self.interval(level)
-        rows = zip(self.state_names, self.mean, self.sd, low, high, strict=True)
+        names, numbers = self.state_names, (self.mean, self.sd, *self.interval(level))
+        listed = self.listed
+        rows = zip(listed, *(number[listed] for number in numbers), strict=True)
         return {
             "method": self.method,
             "states": self.states,
@@ -162,14 +170,21 @@ class ValuePosterior:
             "level": level,
             "start": self.start_summary(level),
             "per_state": [
-                {"state": state, "mean": float(mean), "sd": _or_none(sd), "low": float(lower), "high": float(upper)}
+                {
+                    "state": names[state],
+                    "mean": float(mean),
+                    "sd": _or_none(sd),
+                    "low": float(lower),
+                    "high": float(upper),
+                }
                 for state, mean, sd, lower, upper in rows
             ],
+            "ends": [names[state] for state in np.setdiff1d(np.arange(self.states), listed)],
             "diagnostics": self.diagnostics,
         }
 
     def to_pandas(self, level: float | None = None) -> "pd.DataFrame":
-        """One row per state: mean, sd, low, high."""
+        """One row per state that is not merely an end: mean, sd, low, high."""
         import pandas as pd
 
         return pd.DataFrame(self.to_dict(level)["per_state"]).set_index("state")

@@ -17,7 +17,7 @@ from bellief.evaluation.logged_prior import even_name, read_prior
 from bellief.evaluation.mean_mdp import MeanMDP
 from bellief.evaluation.support import read_support
 from bellief.logs import as_tally, labels
-from bellief.logs.labels import shown
+from bellief.logs.labels import name_of, shown
 from bellief.logs.tally import Tally
 from bellief.priors import Prior
 
@@ -99,7 +99,7 @@ class Problem:
         elif self.prior.state_weight is not None:
             base = Base.of(
                 log.cell_state, outcome, log.cell_count, states=log.states, actions=log.actions,
-                outcomes=self.outcomes, weight=self.prior.state_weight,
+                outcomes=self.outcomes, weight=self.prior.state_weight, impossible=np.flatnonzero(self.only_ends),
             )  # fmt: skip
             single = np.bincount(row, log.cell_count == 1, number)
             kept = 1 - self.prior.caution * single / np.maximum(np.bincount(row, log.cell_count, number), 1)
@@ -241,15 +241,16 @@ def prepare(
         )
     _check_numbering(log)
     check_draws(log.states, log.actions, len(log.cell_count), draws)
-    ends = bool(log.ends) if terminates is None else terminates
+    ends, over, first = bool(log.ends) if terminates is None else terminates, only_ends(given), read_start(start, log)
+    _check_start(first, over, log)
     return Problem(
         log,
         float(discount),
         None if horizon is None else steps_that_count(discount, horizon),
         chosen,
-        read_start(start, log),
+        first,
         ends,
-        only_ends(given),
+        over,
         None if support is None else read_support(support, log, ends),
         log.start_count if start is None and chosen.state_weight is not None and _varies(log.start_count) else None,
         read_range(reward_range, log),
@@ -325,6 +326,13 @@ def read_start(start: Any, log: Tally) -> Float[np.ndarray, "S"]:
     if start.shape != (log.states,) or (start < 0).any() or not np.isclose(start.sum(), 1):
         raise UserError(f"The start distribution must be {log.states} non-negative numbers with sum 1.")
     return start
+
+
+def _check_start(start: Float[np.ndarray, "S"], over: Bool[np.ndarray, "S"], log: Tally) -> None:
+    wrong = np.flatnonzero((start > 0) & over)
+    if len(wrong):
+        name = name_of(int(wrong[0]), log.state_labels)
+        raise UserError(f"In the data episodes only ever end in state {name}: let them start elsewhere.")
 
 
 def _check_numbering(log: Tally) -> None:

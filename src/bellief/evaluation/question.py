@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from bellief.evaluation.diagnostics import coverage, coverage_warnings
+from bellief.evaluation.knowledge import endless_sentence
 from bellief.evaluation.policy_forms import read_policy
 from bellief.evaluation.problem import Problem
 
@@ -38,8 +39,9 @@ class Question:
         states = self.data.states
         if not sampled:
             return np.ones(states, dtype=bool)
-        known = self.ready.has_variance(self.policy > 0)
-        return known if self.horizon == 1 else np.full(states, known.all())
+        ends = self.ready.only_ends
+        known = self.ready.has_variance((self.policy > 0) & ~ends[:, None])
+        return known if self.horizon == 1 else ends | known.all()
 
     def steps(self, lookahead: int | None) -> int:
         """Induction steps: the horizon, what was asked for, or enough that little weight lies beyond."""
@@ -60,11 +62,7 @@ class Question:
         if notes.get("cannot_tell"):
             warnings.insert(0, notes["cannot_tell"])
         if "endless" in notes:
-            warnings.insert(
-                0,
-                f"In {notes['endless']:.1%} of the sampled MDPs the policy hardly ever ends, so its value there has no "
-                "bound: give a horizon, or a discount below 1.",
-            )
+            warnings.insert(0, endless_sentence(notes["endless"]))
         if method in ("gaussian", "histogram"):
             warnings.append(
                 "This value belief forgets which MDP a value came from, so its spread is far too small; use joint for "

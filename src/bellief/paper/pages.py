@@ -32,7 +32,7 @@ def write_pages(summary: Summary, docs: Path) -> list[Path]:
 
 
 def verdict_matrix(judgements: Sequence[Judgement]) -> str:
-    """One row for each claim, with the tasks by verdict: short enough for a README."""
+    """One row for each claim, with the tasks by verdict."""
     rows: dict[tuple[str, str], dict[str, list[str]]] = {}
     for one in judgements:
         group = group_of(one.claim.item)
@@ -61,15 +61,15 @@ def group_of(label: str) -> str:
 
 
 def index_page(summary: Summary) -> str:
-    """The page: every item with its picture, table and claims, then the verdicts in short."""
+    """The page: the verdicts in short, then every item with its picture, and folded its numbers and claims."""
     judgements = judgements_of(summary)
     parts = [
         "# The paper's experiments, computed again",
         "",
-        f"{origin(summary)} {counts(judgements)}; [in short](#verdicts), and "
-        "[sentence by sentence](sentences.md). This page and the table in the README are made from the summary that "
-        "travels with the package, by `bellief paper --docs docs/paper --readme README.md`; how the stores behind it "
-        "are computed and what the verdicts mean is told in [the guide](../guides/paper.md).",
+        f"{origin(summary)} {counts(judgements)}; also [sentence by sentence](sentences.md). This page and the "
+        "table in the README are made from the summary that is part of the package, by "
+        "`bellief paper --docs docs/paper --readme README.md`. [The guide](../guides/paper.md) explains the verdicts "
+        "and how the results are computed.",
         "",
         f"{MARGIN_NOTE} Curves and numbers called ours are not in the paper.",
         "",
@@ -78,14 +78,14 @@ def index_page(summary: Summary) -> str:
         parts += [summary.provenance, ""]
     if smaller := smaller_than_scale(summary):
         parts += [f"Computed at other sizes than the scale's: {'; '.join(smaller)}.", ""]
+    parts += ["## Verdicts", "", verdict_matrix(judgements)]
     for item in ITEMS.values():
         parts += _item_section(item, [one for one in judgements if one.claim.item == item.label], summary)
-    parts += ["## Verdicts", "", verdict_matrix(judgements)]
     return "\n".join(parts).rstrip() + "\n"
 
 
 def _item_section(item: Item, judgements: Sequence[Judgement], summary: Summary) -> list[str]:
-    lines = [f"## {item.label}", "", f"{item.title}. {item.remark}".strip(), ""]
+    lines = [f"## {item.title}", "", f"The paper's `{item.label}`. {item.remark}".strip(), ""]
     facts = summary.facts.get(item.label, [])
     if not facts:
         return [*lines, "Not computed at this scale.", ""]
@@ -94,18 +94,25 @@ def _item_section(item: Item, judgements: Sequence[Judgement], summary: Summary)
         names = [f"{item.stem}-back-heavy", f"{item.stem}-forward-heavy"]
     if is_drawn(item, summary):
         lines += [f"![{item.title}]({name}.png)\n" for name in names]
-    for table in summary.tables.get(item.label, []):
-        lines += [to_markdown(table)]
+    tables = [to_markdown(table) for table in summary.tables.get(item.label, [])]
     rows = [
         [one.claim.subject, one.claim.sentence, one.verdict, one.statistic, seen_at(one), one.note]
         for one in judgements
     ]
     head = ["task", "claim", "verdict", "statistic", "seen at", "note"]
-    lines += [to_markdown(Table("Claims", head, rows))]
     quotes = dict.fromkeys(str(one.claim.quoted) for one in judgements)
-    lines += [f"The paper says: {' '.join(quotes)}", ""]
-    lines += ["; ".join(f"{name}: {value}" for name, value in facts) + ".", ""]
-    return lines
+    claims = [
+        to_markdown(Table("Claims", head, rows)),
+        f"The paper says: {' '.join(quotes)}\n",
+        "; ".join(f"{name}: {value}" for name, value in facts) + ".\n",
+    ]
+    if is_drawn(item, summary) and tables:
+        return [*lines, *_folded("Numbers", tables), *_folded("Claims, sizes and versions", claims)]
+    return [*lines, *tables, *_folded("Claims, sizes and versions", claims)]
+
+
+def _folded(title: str, lines: Sequence[str]) -> list[str]:
+    return [f"<details><summary>{title}</summary>", "", *lines, "</details>", ""]
 
 
 def origin(summary: Summary) -> str:
@@ -180,14 +187,16 @@ def fill_readme(summary: Summary, readme: Path) -> Path:
 
 
 def filled_readme(summary: Summary, text: str, name: str = "README.md") -> str:
-    """A README's text with the tables in it."""
-    if BEGIN not in text or END not in text:
-        raise UserError(f"{name} has no place for verdicts: put '{BEGIN}' and '{END}' into it.")
-    judgements = judgements_of(summary)
-    long = f"{BEGIN}\n\n{origin(summary)}\n\n{verdict_matrix(judgements).strip()}\n\n{END}"
-    text = _between(text, BEGIN, END, long)
-    if SHORT_BEGIN in text and SHORT_END in text:
-        text = _between(text, SHORT_BEGIN, SHORT_END, f"{SHORT_BEGIN}\n{short_table(summary)}\n{SHORT_END}")
+    """A README's text with what belongs between its marks: the short table, the long one, or both."""
+    wanted = {
+        (SHORT_BEGIN, SHORT_END): short_table(summary),
+        (BEGIN, END): f"\n{origin(summary)}\n\n{verdict_matrix(judgements_of(summary)).strip()}\n",
+    }
+    found = {marks: table for marks, table in wanted.items() if all(mark in text for mark in marks)}
+    if not found:
+        raise UserError(f"{name} has no place for verdicts: put '{SHORT_BEGIN}' and '{SHORT_END}' into it.")
+    for (begin, end), table in found.items():
+        text = _between(text, begin, end, f"{begin}\n{table}\n{end}")
     return text
 
 

@@ -126,14 +126,17 @@ def _hill(across, grid: Float[np.ndarray, "G"], height: Float[np.ndarray, "G"], 
 def _table(posterior: Any, level: str, colour: str) -> str:
     low, high = posterior.interval()
     mean = posterior.mean
-    shown = min(len(mean), MOST_ROWS)
+    listed = getattr(posterior, "listed", np.arange(len(mean)))
+    shown = listed[:MOST_ROWS]
+    if len(shown) == 0:
+        return ""
     head = "".join(
         f'<th style="{_CELL};font-weight:400;{_FADED}">{title}</th>'
         for title in ("state", "mean", f"{level} from", "to", "")
     )
-    left, right = float(np.min(low[:shown])), float(np.max(high[:shown]))
+    left, right = float(np.min(low[shown])), float(np.max(high[shown]))
     labels = getattr(posterior, "state_labels", None)
-    decimals = _decimals(np.concatenate([low[:shown], mean[:shown], high[:shown]]))
+    decimals = _decimals(np.concatenate([low[shown], mean[shown], high[shown]]))
 
     def row(state: int) -> str:
         numbers = (mean[state], low[state], high[state])
@@ -143,10 +146,9 @@ def _table(posterior: Any, level: str, colour: str) -> str:
         inner = "".join(f'<td style="{_CELL}">{cell}</td>' for cell in cells)
         return f'<tr style="background:transparent">{inner}</tr>'
 
-    rows = "".join(row(state) for state in range(shown))
-    more = (
-        f'<div style="{_FADED};font-size:12px">and {len(mean) - shown} more states</div>' if shown < len(mean) else ""
-    )
+    rows = "".join(row(state) for state in shown)
+    left_out = len(listed) - len(shown)
+    more = f'<div style="{_FADED};font-size:12px">and {left_out} more states</div>' if left_out else ""
     look = "border-collapse:collapse;border:0;margin:0;font-size:12px;color:inherit"
     return f'<table style="{look}"><tr style="background:transparent">{head}</tr>{rows}</table>{more}'
 

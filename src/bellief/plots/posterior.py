@@ -63,9 +63,9 @@ def set_title(ax: "Axes", text: str) -> None:
 def _rows(posterior: Any, states: Sequence[int] | None) -> list[tuple[str, np.ndarray]]:
     count = posterior.samples.shape[1]
     if states is None:
-        if count > MOST_ROWS:
+        states = [int(state) for state in getattr(posterior, "listed", range(count))]
+        if len(states) > MOST_ROWS or not states:
             return [("start", finite(posterior.start_samples))]
-        states = range(count)
     if len(states) == 0:
         raise UserError("There is no state to plot: name at least one.")
     for state in states:

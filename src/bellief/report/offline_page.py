@@ -55,7 +55,11 @@ def posterior_page(posterior: ValuePosterior, footer: str = "") -> Document:
         f"discount {posterior.discount:g}."
     )
     return Document(
-        "What the policy is worth", [lead], [], [_posterior_section(posterior), _caveats(posterior)], footer=footer
+        "What the policy is worth",
+        [*_told(posterior), lead],
+        [],
+        [_posterior_section(posterior), _caveats(posterior)],
+        footer=footer,
     )
 
 
@@ -77,6 +81,11 @@ def _posterior_section(posterior: ValuePosterior, title: str = "Value by state")
         title=f"Posterior density, each scaled to the same height; shaded: the {posterior.level:.0%} interval.",
     )
     return Section("", title, [], [picture, table])
+
+
+def _told(posterior: ValuePosterior) -> list[str]:
+    """That the log cannot tell comes first."""
+    return [] if posterior.cannot_tell is None else [posterior.cannot_tell]
 
 
 def _caveats(posterior: ValuePosterior) -> Section:
@@ -104,10 +113,13 @@ def comparison_page(comparison: PolicyComparison, footer: str = "") -> Document:
         sections.append(Section("", title, list(comparison.notes), [picture]))
     elif comparison.notes:
         sections.append(Section("", title, list(comparison.notes), []))
-    warnings = [f"{name}: {said}" for name, all_said in comparison.warnings.items() for said in all_said]
+    known = comparison.cannot_tell.values()
+    said = [(name, text) for name, texts in comparison.warnings.items() for text in texts if text not in known]
+    warnings = [f"{name}: {text}" for name, text in said]
     if warnings:
         sections.append(Section("", "How far to trust this", warnings, []))
-    return Document("Policies compared", [lead], [], sections, footer=footer)
+    told = [f"{name}: {said}" for name, said in comparison.cannot_tell.items()]
+    return Document("Policies compared", [*told, lead], [], sections, footer=footer)
 
 
 def _policies_section(comparison: PolicyComparison, document: dict[str, Any]) -> Section:
@@ -177,7 +189,7 @@ def improvement_page(improvement: Improvement, footer: str = "") -> Document:
         title="Both valued in the same sampled worlds.",
     )
     sections = [Section("", "What to do", [], [picture, table]), _caveats(improvement.posterior)]
-    return Document("A better policy", [lead], [], sections, footer=footer)
+    return Document("A better policy", [*_told(improvement.posterior), lead], [], sections, footer=footer)
 
 
 def collection_page(plan: CollectionPlan, footer: str = "") -> Document:

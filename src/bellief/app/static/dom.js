@@ -25,7 +25,10 @@ export function table(target, caption, columns, rows, look = () => ({})) {
     const attributes = { class: one.number ? "n" : null };
     return place === 0 ? element("th", { scope: "row", ...attributes }, cell) : element("td", attributes, cell);
   })));
+  // Filled again, as by the next answer, a table keeps the keyboard's place.
+  const place = [...target.querySelectorAll("button")].indexOf(document.activeElement);
   fill(target, element("caption", { class: "visually-hidden" }, caption), element("thead", {}, head), element("tbody", {}, body));
+  if (place >= 0) target.querySelectorAll("button")[place]?.focus({ preventScroll: true });
 }
 
 export function number(value, digits = 4) {

@@ -8,9 +8,12 @@ const ROLES = {
   episode: "Which case (episode)", step: "Which step (step)",
 };
 
+// Of several requests under way only the latest is shown: an earlier answer would undo what was chosen since.
+let asked = 0;
 async function open(text, work) {
+  const mine = ++asked;
   const answer = await busy("log", text, work);
-  if (!answer.stopped) show(answer);
+  if (mine === asked && !answer.stopped) show(answer);
 }
 
 export const openFirst = () => open("Reading the log", (signal) => ask("first", {}, signal));

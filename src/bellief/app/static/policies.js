@@ -41,7 +41,8 @@ async function compare() {
   $("compare-part").hidden = false;
   const best = answer.policies.find((row) => row.policy === answer.best);
   const sentence = `“${answer.best}” looks best: worth about ${number(best.mean)} from the start. It really is the best of these with probability ${percent(best.prob_best)}.`;
-  $("compare-sentence").textContent = sentence;
+  const told = Object.entries(answer.cannot_tell).map(([name, text]) => `${name}: ${text}`);
+  $("compare-sentence").textContent = [...told, sentence].join(" ");
   hills($("compare-chart"), answer.policies.map((row) => ({ name: row.policy, density: row.density })), sentence);
   const range = `${Math.round(100 * answer.level)}%`;
   table($("compare-table"), "Policies compared", [
@@ -55,7 +56,7 @@ async function compare() {
     const series = [{ name: "chance to choose the best", x: answer.forecasts.map((one) => one.transitions), y: answer.forecasts.map((one) => one.chance), error: answer.forecasts.map((one) => one.error ?? 0), markers: true }];
     lines($("forecast-chart"), series, answer.notes.join(" "), { xtitle: "more rows", ytitle: "chance", log: true, reference: { y: answer.target, name: "sure enough" }, yrange: [0.4, 1.02] });
   }
-  notes($("compare-notes"), Object.entries(answer.warnings).flatMap(([name, texts]) => texts.map((text) => `${name}: ${text}`)));
+  notes($("compare-notes"), Object.entries(answer.warnings).flatMap(([name, texts]) => texts.filter((text) => text !== answer.cannot_tell[name]).map((text) => `${name}: ${text}`)));
   showHow("compare", answer);
   document.body.dataset.compared = String(answer.policies.length);
 }
@@ -68,7 +69,7 @@ async function improve() {
   session.answers.improve = answer;
   emit("answer", "improve");
   $("improve-part").hidden = false;
-  $("improve-sentence").textContent = `It is worth about ${number(answer.start.mean)} from the start (${number(answer.start.low)} to ${number(answer.start.high)}), and more than what the log did with probability ${percent(answer.prob_better)}. ` +
+  $("improve-sentence").textContent = `${answer.cannot_tell ? `${answer.cannot_tell} ` : ""}It is worth about ${number(answer.start.mean)} from the start (${number(answer.start.low)} to ${number(answer.start.high)}), and more than what the log did with probability ${percent(answer.prob_better)}. ` +
     `It differs from the usual action in ${whole(answer.changed)} of ${whole(answer.policy.length)} states.`;
   table($("improve-table"), "The recommended policy", [
     { title: "state", cell: (row) => row.state }, { title: "do", cell: (row) => row.action }, { title: "usual so far", cell: (row) => row.usual_action ?? "–" },
