@@ -16,21 +16,32 @@ from bellief.plots import style
 
 # In the first state the first action pays a little; the second state pays more, whatever is done there.
 REWARD = ((0.4, 0.0), (1.0, 1.0))
+# `bbi` and `psrl` learn their prior; the others are told it.
 AGENTS = {
     "BBI": ("bbi-paper", {"horizon": 30}),
-    "BBI (ours)": ("bbi-paper", {"rule": "optimistic", "horizon": 30}),
+    "BBI, optimistic": ("bbi-paper", {"rule": "optimistic", "horizon": 30}),
     "MMBI": ("mmbi", {"horizon": 30}),
     "PSRL": ("psrl-paper", {}),
     "BSS": ("bss", {}),
     "BQL": ("bql", {}),
     "Q-learning": ("q-learning", {}),
+    "BBI (ours)": ("bbi", {}),
+    "PSRL (ours)": ("psrl", {}),
 }
-COLOURS = {"BBI (ours)": "bbi-own"}
+# As the paper's footnote has it for short problems: the agent looks ahead to the end, so every horizon is a run apart.
+TO_THE_END, ENDS = "BBI, H = T - t", (1, 2, 4, 8, 12, 16)
+COLOURS = {"BBI (ours)": "bbi-own", "BBI, optimistic": "bbi-own", TO_THE_END: "bbi", "PSRL (ours)": "psrl"}
+DASHED = ("BBI, optimistic", TO_THE_END, "PSRL (ours)")
 
 
-def rows_of(horizon, runs, mdps, tell):
-    """Name, horizon, value, standard error (zero where exact)."""
-    problem = exact.from_rewards(REWARD, concentration=0.5, discount=0.95)
+def problem_of():
+    """Two states, two actions."""
+    return exact.from_rewards(REWARD, concentration=0.5, discount=0.95)
+
+
+def bounds_of(horizon, mdps, tell):
+    """Name, horizon, value, standard error (zero where exact) of the optimum and what bounds it."""
+    problem = problem_of()
     began = time.perf_counter()
     optimum = exact.values_by_horizon(problem, horizon)
     beliefs = exact.solve(problem, horizon).information_states.sum()
@@ -43,11 +54,25 @@ def rows_of(horizon, runs, mdps, tell):
         rows.append(("mean MDP's policy", steps, blind, 0.0))
         learning = exact.evaluate(problem, steps, exact.certainty_equivalent(problem))
         rows.append(("mean MDP's policy, replanned", steps, learning, 0.0))
+    return rows
+
+
+def agents_of(labels, horizon, runs, tell):
+    """The same of agents."""
+    problem, rows = problem_of(), []
     for label, (agent, settings) in AGENTS.items():
+        if label not in labels:
+            continue
         began = time.perf_counter()
         found = bayesian_returns(problem, agent, horizon, runs, settings)
         tell(f"{label}: {time.perf_counter() - began:.1f} s")
         rows += [(label, steps, *adjusted(problem, found[:, steps - 1], steps)) for steps in range(1, horizon + 1)]
+    if TO_THE_END in labels:
+        for steps in (end for end in ENDS if end <= horizon):
+            began = time.perf_counter()
+            found = bayesian_returns(problem, "bbi-paper", steps, runs, {"lifetime": steps})
+            tell(f"{TO_THE_END}, T = {steps}: {time.perf_counter() - began:.1f} s")
+            rows.append((TO_THE_END, steps, *adjusted(problem, found[:, -1], steps)))
     return rows
 
 
@@ -67,19 +92,21 @@ def draw(rows, path):
     """Left: value as a share of the Bayes-optimal one. Right: Bayesian regret of agents, with two standard errors."""
     names = list(dict.fromkeys(row[0] for row in rows))
     table = {name: np.array([row[1:] for row in rows if row[0] == name], float) for name in names}
-    optimum = table["Bayes-optimal"][:, 1]
+    exact_values = table["Bayes-optimal"][:, 1]
     figure = style.new_figure(10.0, 4.6)
     left, right = figure.subplots(1, 2)
     dashes = {"Bayes-optimal": "-", "hindsight (upper bound)": (0, (1.2, 1.2)), "mean MDP's policy": (0, (5, 2))}
     for name in names:
         steps, value, error = table[name].T
-        colour = style.colour_of(COLOURS.get(name, name)) if name in AGENTS else style.INK
-        line = dashes.get(name, (0, (2, 1)) if name not in AGENTS else "-")
+        optimum = exact_values[steps.astype(int) - 1]
+        playing = name in (*AGENTS, TO_THE_END)
+        colour = style.colour_of(COLOURS.get(name, name)) if playing else style.INK
+        line = dashes.get(name, "-" if playing and name not in DASHED else (0, (2, 1)))
         left.plot(steps, value / optimum, color=colour, linestyle=line, linewidth=1.6, label=name)
-        if name in AGENTS:
+        if playing:
             low, high = (optimum - value - 2 * error), (optimum - value + 2 * error)
             right.fill_between(steps, low, high, color=colour, alpha=0.2, linewidth=0)
-            right.plot(steps, optimum - value, color=colour, linewidth=1.6, label=name)
+            right.plot(steps, optimum - value, color=colour, linestyle=line, linewidth=1.6, label=name)
     right.axhline(0.0, color=style.INK, linewidth=1.0)
     left.set_ylabel("Bayesian value / Bayes-optimal value")
     right.set_ylabel("Bayesian regret (discounted reward)")
@@ -100,13 +127,24 @@ def main():
     parser.add_argument("--mdps", type=int, default=20_000)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--picture", type=Path)
+    parser.add_argument("--agents", help="labels with ; between them: compute these again, keep --out's other rows")
     parser.add_argument("--draw-only", action="store_true", help="draw the numbers of --out again")
     given = parser.parse_args()
-    if given.draw_only:
+    labels = [label.strip() for label in given.agents.split(";")] if given.agents else [*AGENTS, TO_THE_END]
+    if unknown := set(labels) - {*AGENTS, TO_THE_END}:
+        parser.error(f"there is no agent {', '.join(sorted(unknown))}")
+
+    def tell(text):
+        print(text, flush=True)
+
+    rows = []
+    if given.draw_only or given.agents:
         with given.out.open() as file:
             rows = [(row[0], int(row[1]), float(row[2]), float(row[3])) for row in list(csv.reader(file))[1:]]
     else:
-        rows = rows_of(given.horizon, given.runs, given.mdps, lambda text: print(text, flush=True))
+        rows = bounds_of(given.horizon, given.mdps, tell)
+    if not given.draw_only:
+        rows = [row for row in rows if row[0] not in labels] + agents_of(labels, given.horizon, given.runs, tell)
     if given.out and not given.draw_only:
         with given.out.open("w", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")

@@ -246,7 +246,7 @@ def test_untrained_actions_are_spread_out(key, check):
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"values": "histogram"}, "value belief"),
+        ({"values": "table"}, "value belief"),
         ({"rule": "greedy"}, "action rule"),
         ({"final": "pooled"}, "final"),
         ({"discount": 0.0}, "discount"),

@@ -2,11 +2,9 @@
 
 Sample MDPs from the posterior. From i = H back to 1: sample values V_k of step i + 1, weigh the MDPs by each of them,
 take the action with the best mean Q, back the samples up under it, and fit the belief psi_i to what comes out. Between
-updates the agent follows the first step's actions as a stationary policy: at t = 10^6 updates lie 1,414 steps apart,
-far beyond the look-ahead.
+updates the agent follows pi_1 as a stationary policy; `bbi_every_step` returns all pi_i and psi_i.
 
-Deviation: Algorithm 3 weighs a second time after the policy is chosen. The weights concern V_{i+1}, which depends on
-later policies only, so the second pass would compute the same numbers.
+Deviation: Algorithm 3 weighs again after choosing pi_i; V_{i+1} depends on later policies only, so nothing changes.
 
 >>> import jax
 >>> from bellief.agents import bbi_paper
@@ -28,7 +26,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from bellief.agents import rules
-from bellief.agents.tabular import State, act, init, policy, sample_mdps, update, zeros
+from bellief.agents.tabular import State, act, init, policy, sample_mdps, update, value_span, zeros
 from bellief.beliefs import tabular
 from bellief.errors import UserError
 from bellief.induction import method1
@@ -36,7 +34,6 @@ from bellief.mdp import utilities
 from bellief.mdp.tabular import TabularMDP
 from bellief.replaceable import replaceable
 from bellief.types import Spaces
-from bellief.values import gaussian
 
 __all__ = ["Config", "Info", "State", "act", "init", "plan", "policy", "update"]
 
@@ -89,12 +86,6 @@ def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> t
     return State(state.belief, actions), info
 
 
-def value_span(config: Config, spaces: Spaces, belief: tabular.TabularBelief) -> Float[Array, ""]:
-    """Span of possible values if every reward were the largest or the smallest (the paper's V_span)."""
-    steps = config.horizon if config.discount == 1 else 1 / (1 - config.discount)
-    return tabular.reward_span(config.prior, belief, spaces) * steps
-
-
 # Scores of all states and actions, from a key, the MDPs, the value samples V_k and the weights w_jk.
 Score = Callable[[Key[Array, ""], TabularMDP, Float[Array, "K S"], Float[Array, "J K"]], Float[Array, "S A"]]
 
@@ -110,6 +101,13 @@ def induce(
     score: Score,
 ) -> tuple[Int[Array, "S"], Info]:
     """Algorithm 3 over the sampled MDPs (axis J), which end on the values `final`: the first step's actions."""
+    first = (method1.start(settings, final, sigma), jnp.zeros(final.shape[1], jnp.int32))
+    (progress, actions), seen = jax.lax.scan(step_back(settings, mdps, score), first, jax.random.split(key, horizon))
+    return actions, summed_up(settings, progress, seen)
+
+
+def step_back(settings: method1.Settings, mdps: TabularMDP, score: Score) -> Callable:
+    """One turn of the loop: from psi_{i+1} and a key to psi_i, pi_i and how the weights behaved."""
 
     def step(carry, step_key):
         progress, _ = carry
@@ -117,24 +115,27 @@ def induce(
         values, weight, progress, diagnostics = method1.draw(draw_key, settings, progress)
         actions = rules.argmax(tie_key, score(score_key, mdps, values, weight))
         samples = backups(mdps, actions, values)
-        policy = jax.nn.one_hot(actions, mdps.reward.shape[2], dtype=final.dtype)
+        policy = jax.nn.one_hot(actions, mdps.reward.shape[2], dtype=samples.dtype)
         progress = method1.refit(utility_key, settings, progress, mdps, policy, samples, weight)
         return (progress, actions), diagnostics
 
-    first = (method1.start(settings, final, sigma), jnp.zeros(final.shape[1], jnp.int32))
-    (progress, actions), seen = jax.lax.scan(step, first, jax.random.split(key, horizon))
+    return step
+
+
+def summed_up(settings: method1.Settings, progress: method1.Progress, seen: method1.Diagnostics) -> Info:
+    """Diagnostics of all steps together, and of the belief psi_1."""
     counts = (jnp.mean(seen.effective_sample_size), jnp.sum(seen.resamples), jnp.sum(seen.doublings))
-    return actions, Info(*counts, gaussian.mean(progress.belief), gaussian.sd(progress.belief))
+    belief = method1.BELIEFS[settings.values]
+    return Info(*counts, belief.mean(progress.belief), belief.sd(progress.belief))
 
 
 def mean_q(
-    key: Key[Array, ""], mdps: TabularMDP, values: Float[Array, "K S"], weight: Float[Array, "J K"]
+    _: Key[Array, ""], mdps: TabularMDP, values: Float[Array, "K S"], weight: Float[Array, "J K"]
 ) -> Float[Array, "S A"]:
     """Q_i(s, a) = 1/K sum_jk w_jk (r_j(s, a) + discount sum_s' P_j(s' | s, a) V_k(s')), the sum over k taken first.
 
     Deviation: the print lacks the discount, gives V the index i, and divides by N_mu although the weights sum to one.
     """
-    del key
     mixed, share = weight @ values / len(values), jnp.sum(weight, axis=1) / len(values)
     # Summed over j afterwards: contracting both at once would rearrange all transitions first.
     later = jnp.sum(jnp.einsum("jsat,jt->jsa", mdps.transition, mixed), axis=0)

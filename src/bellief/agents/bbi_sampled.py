@@ -1,9 +1,10 @@
 """Bayesian Backwards Induction over sampled MDPs, with a choice of action rules and value beliefs: agent `bbi-paper`,
 whose defaults are the paper's.
 
-Two value beliefs: `gaussian` is the paper's (`bbi_paper` is that algorithm alone); `joint` (ours) keeps each value with
-the MDP it came from, so that the spread over value functions survives the induction and an action rule can use it. With
-a point psi_H and the `mean` rule the joint belief makes BBI the backup of MMBI (multi-MDP backwards induction).
+Three value beliefs: `gaussian` is the paper's (`bbi_paper` is that algorithm alone) and `histogram` the one that it
+offers for few states; `joint` (ours) keeps each value with the MDP it came from, so that the spread over value
+functions survives the induction and an action rule can use it. With a point psi_H and the `mean` rule the joint belief
+makes BBI the backup of MMBI (multi-MDP backwards induction).
 
 >>> import jax
 >>> from bellief.agents import bbi_sampled
@@ -29,11 +30,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from bellief.agents import agenda, bbi_paper, rules
-from bellief.agents.bbi_paper import Info, value_span
-from bellief.agents.tabular import State, act, init, policy, sample_mdps, update, zeros
+from bellief.agents import agenda, bbi_every_step, bbi_paper, rules
+from bellief.agents import tabular as agents_tabular
+from bellief.agents.bbi_paper import Info
+from bellief.agents.tabular import State, sample_mdps, update, value_span, zeros
 from bellief.beliefs import tabular
 from bellief.errors import UserError
+from bellief.files import OMIT_DEFAULT
 from bellief.induction import method1
 from bellief.mdp import bellman
 from bellief.mdp.tabular import TabularMDP
@@ -42,7 +45,7 @@ from bellief.values import joint
 
 __all__ = ["Config", "Info", "State", "act", "init", "plan", "policy", "update", "value_span"]
 
-VALUES = ("gaussian", "joint")
+VALUES = ("gaussian", "histogram", "joint")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +69,8 @@ class Config:
             means never.
         tail: `cautious` acts on the mean of the worst `tail` of the distribution.
         final: psi_H; `zero`, or `own`: each sampled MDP's infinite-horizon values under the current policy.
+        lifetime: T, where the problem ends after so many steps and T is small. At step t a plan then looks ahead to the
+            end, H = T - t, in place of `horizon`, and the agent follows pi_1, pi_2, ... one after the other.
         schedule: when to plan, see `bellief.agents.agenda`.
     """
 
@@ -89,6 +94,7 @@ class Config:
     draw_every: int = 0
     prior: tabular.Prior = tabular.PAPER_PRIOR
     schedule: str = agenda.triangular_by_default()
+    lifetime: int | None = dataclasses.field(default=None, metadata={OMIT_DEFAULT: True})
 
     def __post_init__(self):
         if self.values not in (None, *VALUES):
@@ -111,17 +117,21 @@ class Config:
             raise UserError("second_opinion needs the joint value belief: leave it out, or set values=joint.")
         if not 0 < self.tail <= 1:
             raise UserError(f"tail must lie in (0, 1], not {self.tail}.")
+        if self.lifetime is not None and (self.lifetime < 1 or self.final != "zero"):
+            raise UserError("lifetime must be at least 1, and nothing is worth anything after it: leave final at zero.")
         agenda.check_schedule(self.schedule)
         self.paper()
 
     def paper(self) -> bbi_paper.Config:
         """The settings that Algorithm 3 has, checked."""
         names = [field.name for field in dataclasses.fields(bbi_paper.Config)]
-        return bbi_paper.Config(**{name: getattr(self, name) for name in names})
+        chosen = {name: getattr(self, name) for name in names}
+        return bbi_paper.Config(**chosen | {"horizon": self.lifetime or self.horizon})
 
     def method1_settings(self, states: int) -> method1.Settings:
-        """Settings of the Gaussian induction for a problem with so many states."""
-        return self.paper().method1_settings(states)
+        """Settings of Method 1 for a problem with so many states."""
+        values = "histogram" if self.value_belief() == "histogram" else "gaussian"
+        return dataclasses.replace(self.paper().method1_settings(states), values=values)
 
     def least_foresight(self) -> float:
         """The foresight in use, before it grows."""
@@ -143,8 +153,35 @@ class Config:
         return (self.prior, light) if wanted and heavier and self.value_belief() == "joint" else (self.prior,)
 
 
+def init(key: Key[Array, ""], config: Config, spaces: Spaces) -> State:
+    """No data; actions at random until the first plan, the same at every step of a lifetime."""
+    state = agents_tabular.init(key, config, spaces)
+    if config.lifetime is None:
+        return state
+    return state._replace(actions=jnp.broadcast_to(state.actions, (config.lifetime, spaces.states)))
+
+
+def current_actions(config: Config, state: State) -> Int[Array, "S"]:
+    """The action of each state at this step."""
+    if config.lifetime is None:
+        return state.actions
+    return state.actions[bbi_every_step.row_for(config.lifetime, jnp.sum(state.belief.counts))]
+
+
+def act(key: Key[Array, ""], config: Config, state: State, observation: Int[Array, ""]) -> Int[Array, ""]:
+    """The planned action."""
+    del key
+    return current_actions(config, state)[observation]
+
+
+def policy(config: Config, state: State) -> Float[Array, "S A"]:
+    """The policy that the agent follows now."""
+    now = state._replace(actions=current_actions(config, state))
+    return agents_tabular.policy(config, now)
+
+
 def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> tuple[State, Info]:
-    """Sample MDPs, run the induction from V_H back to V_1, keep the first step's actions."""
+    """Sample MDPs, run the induction from V_H back to V_1, keep the first step's actions, or all of a lifetime's."""
     mdp_key, induction_key = jax.random.split(key)
     follow_draw = _is_draw(config, state.belief)
     priors = config.priors(state.belief.counts.shape[-1])
@@ -159,12 +196,14 @@ def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> t
         final = jax.vmap(bellman.evaluate_exact, in_axes=(0, None))(mdps, policy(config, state))
     if config.value_belief() == "joint":
         actions, info = induce_joint(induction_key, config, mdps, final, follow_draw)
+        return State(state.belief, actions), info
+    sigma = config.sigma_fraction * value_span(config.paper(), spaces, state.belief)
+    steps = config.lifetime or config.horizon
+    given = (config.method1_settings(spaces.states), steps, mdps, final, sigma, gaussian_score(config))
+    if config.lifetime is None:
+        actions, info = bbi_paper.induce(induction_key, *given)
     else:
-        sigma = config.sigma_fraction * value_span(config.paper(), spaces, state.belief)
-        settings = config.method1_settings(spaces.states)
-        actions, info = bbi_paper.induce(
-            induction_key, settings, config.horizon, mdps, final, sigma, gaussian_score(config)
-        )
+        actions, _, info = bbi_every_step.induce(induction_key, *given)
     return State(state.belief, actions), info
 
 
@@ -228,8 +267,9 @@ def gaussian_score(config: Config) -> bbi_paper.Score:
 
 def induce_joint(
     key: Key[Array, ""], config: Config, mdps: TabularMDP, final: Float[Array, "J S"], follow_draw: Bool[Array, ""]
-) -> tuple[Int[Array, "S"], Info]:
+) -> tuple[Int[Array, "*T S"], Info]:
     """Algorithm 3 with the joint belief. psi_H is a point for each MDP, and stays one: Q_j is known exactly."""
+    horizon = config.lifetime or config.horizon
     rule_key, tie_key = jax.random.split(key)
     even = jnp.full(config.mdps, 1 / config.mdps, final.dtype)
     states = jnp.arange(final.shape[1])
@@ -243,12 +283,13 @@ def induce_joint(
         scores = jnp.max(jax.vmap(lambda q_samples: score(rule_key, config, q_samples, even))(by_prior), axis=0)
         scores = jnp.where(follow_draw, q_values[0], scores)
         actions = rules.argmax_with(ties, scores)
-        return (joint.point(q_values[:, states, actions]), actions), None
+        return (joint.point(q_values[:, states, actions]), actions), actions if config.lifetime else None
 
     first = (joint.point(final), jnp.zeros(len(states), jnp.int32))
-    ties = rules.tie_breakers(jax.random.split(tie_key, config.horizon), mdps.reward.shape[1:], final.dtype)
-    (belief, actions), _ = jax.lax.scan(step, first, ties)
+    ties = rules.tie_breakers(jax.random.split(tie_key, horizon), mdps.reward.shape[1:], final.dtype)
+    (belief, actions), every = jax.lax.scan(step, first, ties)
     # What is reported is the belief under the agent's own prior, not the second opinion.
     belief = joint.point(belief.mean[: config.mdps])
     one, none = jnp.ones((), final.dtype), jnp.array(0, jnp.int32)  # every value sample belongs to one MDP
-    return actions, Info(one, none, none, joint.mean(belief), joint.sd(belief))
+    info = Info(one, none, none, joint.mean(belief), joint.sd(belief))
+    return (actions if config.lifetime is None else every), info

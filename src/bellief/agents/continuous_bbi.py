@@ -20,7 +20,7 @@ from bellief.agents import rules
 from bellief.agents.continuous_settings import Config, model_form, value_map
 from bellief.beliefs import ending, linear
 from bellief.errors import UserError
-from bellief.induction import continuous
+from bellief.induction import continuous, continuous_rollouts
 from bellief.types import BoxSpaces, Transition
 from bellief.values import linear as linear_values
 
@@ -107,13 +107,16 @@ def draw_states(
 
 
 class Prepared(NamedTuple):
-    """What one induction needs: the box, the states' design, the models' look ahead, the range of rewards."""
+    """What one induction needs: the box, the states' design, the models' look ahead, the range of rewards, and the
+    utilities of formulas that roll the models out.
+    """
 
     bounds: Float[Array, "2 D"]
     design: linear_values.Design
     ahead: continuous.LookAhead
     limits: continuous.RewardRange | None
     span: continuous.RewardRange
+    rollouts: continuous_rollouts.Utilities | None
 
 
 def prepare(key: Key[Array, ""], config: Config, spaces: BoxSpaces, state: State) -> Prepared:
@@ -132,13 +135,20 @@ def prepare(key: Key[Array, ""], config: Config, spaces: BoxSpaces, state: State
     if not config.own(config.split_rewards):
         ahead = ahead._replace(end_reward=None)
     limits = span if config.own(config.clip) else None
-    return Prepared(bounds, design, ahead if limits is None else continuous.limit_rewards(ahead, limits), limits, span)
+    rollouts = None
+    if config.utilities != "values":
+        split = config.own(config.split_rewards)
+        world = continuous_rollouts.World(form, ends, features, bounds, config.discount, split, limits)
+        near = states[: min(config.utility_states, config.states)]
+        rollouts = continuous_rollouts.utilities(config.utilities, world, models, near, config.utility_samples)
+    ahead = ahead if limits is None else continuous.limit_rewards(ahead, limits)
+    return Prepared(bounds, design, ahead, limits, span, rollouts)
 
 
 def plan(key: Key[Array, ""], config: Config, spaces: BoxSpaces, state: State) -> tuple[State, Info]:
     """Sample models, run the induction from V_H back to V_1, keep the weights of Q."""
     prepare_key, induction_key = jax.random.split(key)
-    bounds, design, ahead, limits, span = prepare(prepare_key, config, spaces, state)
+    bounds, design, ahead, limits, span, rollouts = prepare(prepare_key, config, spaces, state)
     if config.value_belief() == "gaussian":
         sigma = config.sigma_fraction * _value_span(config, spaces, span)
         belief, diagnostics = continuous.by_gaussian(
@@ -153,6 +163,7 @@ def plan(key: Key[Array, ""], config: Config, spaces: BoxSpaces, state: State) -
             config.samples,
             config.utility_samples,
             min(config.utility_states, config.states),
+            rollouts=rollouts,
         )
         weights, size = belief.mean[None], jnp.mean(diagnostics.effective_sample_size)
         best = jnp.argmax(belief.mean @ design.features.T, axis=0)

@@ -7,6 +7,8 @@ from bellief.agents import rules
 from bellief.beliefs import linear
 from bellief.errors import UserError
 from bellief.features import Features, parse
+from bellief.files import OMIT_DEFAULT
+from bellief.induction.method1 import UTILITIES
 from bellief.mdp.linear import Form
 
 MODES = ("own", "paper")
@@ -35,8 +37,8 @@ class Config:
         final: psi_H; `zero`, or `previous`: the mean values of the last plan.
         ending: `known` or `learned`; by default known where the environment tells.
         span: what `sigma_fraction` is a fraction of: (r_max - r_min) / (1 - discount), `paper`, or the range that
-        values
-            can have, `possible`.
+            values can have, `possible`.
+        utilities: with `gaussian`, the paper's rollout formula: `sampled` (its first), `expected` or `values`.
 
     >>> from bellief.agents import continuous_bbi
     >>> continuous_bbi.Config().value_belief(), continuous_bbi.Config(mode="paper").value_belief()
@@ -70,6 +72,7 @@ class Config:
     tail: float = 0.25
     final: str = "zero"
     ending: str | None = None
+    utilities: str = dataclasses.field(default="values", metadata={OMIT_DEFAULT: True})
 
     def __post_init__(self):
         for name, allowed in (
@@ -80,6 +83,7 @@ class Config:
             ("final", ("zero", "previous")),
             ("ending", (None, "known", "learned")),
             ("span", ("paper", "possible")),
+            ("utilities", UTILITIES),
         ):
             if getattr(self, name) not in allowed:
                 choices = ", ".join(str(choice) for choice in allowed if choice is not None)
@@ -96,6 +100,8 @@ class Config:
             raise UserError("ridge and sigma_fraction must be positive.")
         if not 0 < self.tail <= 1 or not 0 <= self.optimism < math.inf:
             raise UserError("tail must lie in (0, 1], and optimism must be a finite number from 0.")
+        if self.utilities != "values" and self.value_belief() != "gaussian":
+            raise UserError("utilities are those of values=gaussian: the joint belief has no use for them.")
         if self.rule != "mean" and self.value_belief() == "gaussian":
             raise UserError(f"The rule '{self.rule}' needs values=joint in a continuous problem.")
 

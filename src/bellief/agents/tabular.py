@@ -32,10 +32,10 @@ from bellief.types import Spaces, Transition
 
 
 class State(NamedTuple):
-    """The belief about the MDP and the action chosen for each state."""
+    """The belief about the MDP and the action chosen for each state (of each step, where a plan is not stationary)."""
 
     belief: tabular.TabularBelief
-    actions: Int[Array, "S"]
+    actions: Int[Array, "*T S"]
 
 
 # `State`, or a NamedTuple that has its two fields and others.
@@ -77,3 +77,9 @@ def sample_mdps(
 def zeros(mdps: TabularMDP) -> Float[Array, "J S"]:
     """A value of zero in every state of every MDP."""
     return jnp.zeros(mdps.reward.shape[:2], mdps.reward.dtype)
+
+
+def value_span(config: Any, spaces: Spaces, belief: tabular.TabularBelief) -> Float[Array, ""]:
+    """Span of possible values if every reward were the largest or the smallest (the paper's V_span)."""
+    steps = config.horizon if config.discount == 1 else 1 / (1 - config.discount)
+    return tabular.reward_span(config.prior, belief, spaces) * steps

@@ -20,7 +20,6 @@ from bellief.induction import method1, weights
 from bellief.induction.method1 import BELIEFS, Diagnostics, Progress, Settings
 from bellief.mdp import bellman, utilities
 from bellief.mdp.tabular import TabularMDP
-from bellief.values import gaussian
 
 # Float32 holds numbers that are 10^18 times smaller.
 SAFE = 1e-20
@@ -143,8 +142,7 @@ def _induce(keys: Key[Array, "H 4"], settings: Settings, mdps, final, sigma, sco
     first = (start, jnp.zeros(final.shape[1], jnp.int32))
     given = (keys, noise(keys[:, 0], settings, start), ties)
     (progress, actions), seen = jax.lax.scan(step, first, given)
-    counts = (jnp.mean(seen.effective_sample_size), jnp.sum(seen.resamples), jnp.sum(seen.doublings))
-    return actions, bbi_paper.Info(*counts, gaussian.mean(progress.belief), gaussian.sd(progress.belief))
+    return actions, bbi_paper.summed_up(settings, progress, seen)
 
 
 def evaluate(

@@ -240,12 +240,14 @@ def by_gaussian(
     utility_samples: int,
     utility_states: int,
     likelihood: str = "mixture",
+    rollouts: Callable[..., Float[Array, "J L M"]] | None = None,
 ) -> tuple[LinearValue, Diagnostics]:
     """Algorithm 3 with fitted Q-iteration and Method 1's weights.
 
-    State n belongs to value sample n modulo `samples`. Utilities (the paper's third formula) are compared with values
-    in the first `utility_states` states, which are draws from q like all others. Weights are computed as logarithms,
-    and neither redrawn nor is sigma doubled: logarithms do not fail.
+    State n belongs to value sample n modulo `samples`. Utilities (the paper's third formula, or `rollouts` for the
+    first two: `continuous_rollouts.Utilities`) are compared with values in the first `utility_states` states, which are
+    draws from q like all others. Weights are computed as logarithms, and neither redrawn nor is sigma doubled:
+    logarithms do not fail.
     """
     models, actions, count, size = ahead.features.shape
     owner = jnp.arange(count) % samples
@@ -253,13 +255,13 @@ def by_gaussian(
     columns, near_columns = _columns(ahead), design.features[near].T
     by_state = jnp.moveaxis(ahead.features, 2, 0).reshape(count, models * actions, size)
 
-    def step(carry, step_key):
-        belief, utilities, span, first = carry
+    def step(carry, given):
+        (belief, utilities, span, plans), (row, step_key) = carry, given
         draws = linear.sample(step_key, belief, samples)
         here = follow(near_columns, belief.mean[None])
         values = jnp.sum((draws @ near_columns) * here, axis=1)
         log_weight = mdp_weights.log_likelihood(values, utilities, sigma, likelihood)
-        weight = mdp_weights.normalise(jnp.where(first, 0, log_weight))
+        weight = mdp_weights.normalise(jnp.where(row == 0, 0, log_weight))
         there = follow(columns, belief.mean[None]).reshape(models, actions, actions, count)
         later = by_state @ jnp.swapaxes(draws, 1, 2)[owner]
         later = jnp.einsum("njab,jban->jan", later.reshape(count, models, actions, actions), there)
@@ -267,17 +269,21 @@ def by_gaussian(
             later = jnp.clip(later, *span)
             span = _next_range(limits, discount, span)
         fitted = linear.fit(design, _back_up(*ahead[1:], discount, later), weight[:, owner])
-        taken = follow(near_columns, fitted.mean[None])
-        utilities = _utilities(ahead, discount, taken, draws[:utility_samples], there)
-        return (fitted, utilities, span, jnp.array(False)), jnp.mean(mdp_weights.effective_sample_size(weight))
+        plans = plans.at[row].set(fitted.mean)
+        if rollouts is None:
+            taken = follow(near_columns, fitted.mean[None])
+            utilities = _utilities(ahead, discount, taken, draws[:utility_samples], there)
+        else:
+            utilities = jnp.broadcast_to(rollouts(jax.random.fold_in(step_key, 1), plans, row), utilities.shape)
+        return (fitted, utilities, span, plans), jnp.mean(mdp_weights.effective_sample_size(weight))
 
     first = (
         linear.point(actions, design.root),
         jnp.zeros((models, utility_samples, utility_states), ahead.reward.dtype),
         jnp.zeros(2, ahead.reward.dtype),
-        jnp.array(True),
+        jnp.zeros((horizon, actions, size), ahead.reward.dtype),
     )
-    (belief, _, _, _), sizes = jax.lax.scan(step, first, jax.random.split(key, horizon))
+    (belief, _, _, _), sizes = jax.lax.scan(step, first, (jnp.arange(horizon), jax.random.split(key, horizon)))
     return belief, Diagnostics(sizes)
 
 

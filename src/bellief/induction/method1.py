@@ -136,8 +136,7 @@ def refit(
 ) -> Progress:
     """psi_i, fitted with the weights to the samples V_jk = B_j V_k, and the utilities for V_i.
 
-    The paper's third utility formula applied to L draws of psi_{i+1} gives the very V_jk of L of the K draws, so those
-    are used.
+    The third utility formula applied to L draws of psi_{i+1} gives the very V_jk of L of the K draws: those are used.
     """
     if settings.utilities == "values":
         later = samples[:, : settings.utility_samples]

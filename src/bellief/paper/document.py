@@ -42,6 +42,8 @@ def build_document(summary: Summary, chosen: Sequence[Item]) -> Document:
         MARGIN_NOTE,
         "Curves marked 'ours' are not in the paper: BBI with our joint value belief and optimistic rule.",
     ]
+    if summary.provenance:
+        told.append(summary.provenance)
     if smaller := smaller_than_scale(summary):
         told.append(f"Computed at other sizes than the scale's: {'; '.join(smaller)}.")
     verdicts = [

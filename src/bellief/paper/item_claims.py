@@ -37,6 +37,8 @@ def discrete_claims(label: str, sweep: str) -> tuple[Claim, ...]:
         Claim(label, title, f"BBI performs similarly to {other}", long, tests.similar(sweep, "BBI", other), "similar")
         for other in ("MMBI", "PSRL")
     ]
+    test = tests.not_behind(sweep, "BBI", "PSRL")
+    found.append(Claim(label, title, "BBI is competitive with PSRL", long, test, "competitive"))
     if "BSS" in agents:
         test = tests.slightly_worse(sweep, "BSS", "BBI")
         found.append(Claim(label, title, "BSS performs slightly worse than BBI", short, test, "bss-worse"))

@@ -176,6 +176,7 @@ ITEMS: dict[str, Item] = {
                     least.LONG,
                     tests.no_significant_difference("nchain-rollouts", [f"BBI, {text}" for text in ROLLOUTS.values()]),
                     "rollouts",
+                    "neither the tasks and sizes nor the test of the sentence are printed",
                 ),
             ),
         ),

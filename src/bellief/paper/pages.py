@@ -74,6 +74,8 @@ def index_page(summary: Summary) -> str:
         f"{MARGIN_NOTE} Curves and numbers called ours are not in the paper.",
         "",
     ]
+    if summary.provenance:
+        parts += [summary.provenance, ""]
     if smaller := smaller_than_scale(summary):
         parts += [f"Computed at other sizes than the scale's: {'; '.join(smaller)}.", ""]
     parts += ["## Verdicts", "", verdict_matrix(judgements)]

@@ -14,9 +14,16 @@ class Quote(NamedTuple):
 
 
 RESULTS, CONCLUSION = "section 4.3, Experimental Results", "section 5, Discussion and Future Work"
+ABSTRACT = "abstract"
 QUOTES: dict[str, Quote] = {
     name: Quote(text, place)
     for name, text, place in (
+        (
+            "competitive",
+            "We experimentally demonstrate that the proposed algorithm is competitive with respect to the state of the "
+            "art.",
+            ABSTRACT,
+        ),
         ("similar", "BBI performs similarly to to MMBI and PSRL.", RESULTS),
         (
             "bss-worse",

@@ -40,7 +40,8 @@ POINTS, QUANTILES = 150, 200
 
 class Summary(NamedTuple):
     """`measured` by a claim's key, `missing` why a claim has none; `charts`, `tables` and `facts` by an item's label;
-    `samples` are quantiles of the value posteriors; `sizes` by sweep and agent, what was computed.
+    `samples` are quantiles of the value posteriors; `sizes` by sweep and agent, what was computed. `provenance` tells
+    what dates and sizes do not: which numbers can be computed again only from the beginning.
     """
 
     scale: str
@@ -51,6 +52,7 @@ class Summary(NamedTuple):
     facts: Mapping[str, list[tuple[str, str]]]
     samples: Mapping[str, np.ndarray]
     sizes: Mapping[str, Mapping[str, Size]]
+    provenance: str = ""
 
 
 def summarise(folder: Folder, scale: str) -> Summary:
@@ -172,6 +174,7 @@ def to_bytes(summary: Summary) -> bytes:
         "sizes": {
             sweep: {agent: list(size) for agent, size in agents.items()} for sweep, agents in summary.sizes.items()
         },
+        "provenance": summary.provenance,
     }
     return gzip.compress(json.dumps(document, separators=(",", ":")).encode(), mtime=0)
 
@@ -223,6 +226,7 @@ def _read(told: dict[str, Any]) -> Summary:
         {label: [(name, value) for name, value in pairs] for label, pairs in told["facts"].items()},
         {name: rows if name.endswith("/induction") else rows[0] for name, rows in samples.items()},
         {sweep: {agent: Size(*size) for agent, size in agents.items()} for sweep, agents in told["sizes"].items()},
+        told.get("provenance", ""),
     )
 
 
@@ -255,6 +259,7 @@ def merge(first: Summary, second: Summary) -> Summary:
         filled(first.facts, second.facts),
         filled(first.samples, second.samples),
         filled(first.sizes, second.sizes),
+        " ".join(part for part in dict.fromkeys((first.provenance, second.provenance)) if part),
     )
 
 

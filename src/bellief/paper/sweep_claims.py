@@ -87,6 +87,15 @@ def similar(sweep: str, first: str, second: str) -> Check:
     return Check(_difference(sweep, first, second), rule)
 
 
+def not_behind(sweep: str, first: str, second: str) -> Check:
+    """Ahead, or behind by less than `MARGIN` of the best possible reward."""
+
+    def rule(found: Measured) -> Outcome:
+        return Outcome(within(_only(found), -MARGIN, np.inf), _of_optimum(found))
+
+    return Check(_difference(sweep, first, second), rule)
+
+
 def slightly_worse(sweep: str, first: str, second: str) -> Check:
     """Worse, but by less than `SLIGHT`: after equal numbers of steps, or as the figure shows it, where the first was
     run for fewer, at the end of each.

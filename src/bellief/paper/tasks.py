@@ -16,7 +16,8 @@ SCALES = ("tiny", "quick", "standard", "full")
 SEED = 0
 MARGIN_NOTE = (
     "The paper's qualitative words are quantified as follows: 'similar' and 'very small' mean within 10% of the best "
-    "possible reward, 'slightly' within 25%, 'not satisfactory' more than 10% behind the best of BBI, MMBI and PSRL. "
+    "possible reward, 'competitive' at most 10% of it behind, 'slightly' within 25%, 'not satisfactory' more than 10% "
+    "behind the best of BBI, MMBI and PSRL. "
     "Rewards are those of the last half of the runs; intervals are 95% bootstrap intervals over runs."
 )
 
