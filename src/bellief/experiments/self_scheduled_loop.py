@@ -49,15 +49,21 @@ def init_agent(key: RunKeys, program: compiled_steps.Program) -> SelfScheduled:
     agent, config = program.agent, program.config
     spaces: Any = program.spaces
     state = agent.init(jax.random.fold_in(key.agent, INIT_STREAM), config, spaces)
-    shapes = jax.eval_shape(lambda state: agent.plan(key.agent, config, spaces, state)[1], state)
+    shapes = jax.eval_shape(functools.partial(_plan, program=program), key.agent, state)[1]
     no_info = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
     return SelfScheduled(state, agenda.init(spaces), no_info)
+
+
+# Compiled as a function: asked for its shapes at the beginning and called later, it is traced once.
+@functools.partial(jax.jit, static_argnames="program")
+def _plan(key, state, program: compiled_steps.Program) -> Any:
+    return program.agent.plan(key, program.config, program.spaces, state)
 
 
 def plan_agent(key: RunKeys, step, own: SelfScheduled, observation, program: compiled_steps.Program) -> SelfScheduled:
     """Plan before the step of that number, counted from 1."""
     plan_key = jax.random.fold_in(jax.random.fold_in(key.agent, PLAN_STREAM), step)
-    state, info = program.agent.plan(plan_key, program.config, program.spaces, own.state)
+    state, info = _plan(plan_key, own.state, program=program)
     state = jax.tree.map(lambda new, old: new.astype(old.dtype), state, own.state)
     return SelfScheduled(state, agenda.planned(own.agenda, observation), info)
 

@@ -67,8 +67,19 @@ def _seed(seed: Int[Array, ""]) -> UInt32[Array, "2"]:
 
 
 def _on_gpu(plain: Any, usual: Any, *arguments: Any) -> Any:
-    """JAX's own generator on a GPU, where it has a kernel for it."""
-    return jax.lax.platform_dependent(*arguments, cuda=usual, default=plain)
+    """JAX's own generator on a GPU, where it has a kernel for it.
+
+    Without a GPU only one of the two is traced: a short run spends most of its time on tracing and lowering.
+    """
+    return jax.lax.platform_dependent(*arguments, cuda=usual, default=plain) if _has_gpu() else plain(*arguments)
+
+
+@functools.cache
+def _has_gpu() -> bool:
+    try:
+        return bool(jax.devices("gpu"))
+    except RuntimeError:
+        return False
 
 
 def _split(data: UInt32[Array, "2"], shape: tuple[int, ...]) -> UInt32[Array, "*shape 2"]:
@@ -109,13 +120,20 @@ def _threefry(
     """Threefry with 20 rounds (Salmon and others 2011) of each number: two words, which are a new key, or together the
     bits of a draw.
     """
-    words = (data[0], data[1], data[0] ^ data[1] ^ _PARITY)
-    second = numbers + words[1]
-    first = jnp.broadcast_to(words[0], numbers.shape)
+
+    # Operations of `jax.lax` take less time to trace than operators do.
+    def wide(word: Any) -> Array:
+        return jax.lax.broadcast(jnp.uint32(word), numbers.shape)
+
+    low, high = data[0], data[1]
+    words = (wide(low), wide(high), wide(low ^ high ^ _PARITY))
+    first, second = words[0], jax.lax.add(numbers, words[1])
     for turn in range(5):
         for distance in _ROTATIONS[turn % 2]:
-            first = first + second
-            second = first ^ ((second << distance) | (second >> (32 - distance)))
-        first = first + words[(turn + 1) % 3]
-        second = second + words[(turn + 2) % 3] + np.uint32(turn + 1)
+            first = jax.lax.add(first, second)
+            left = jax.lax.shift_left(second, wide(distance))
+            right = jax.lax.shift_right_logical(second, wide(32 - distance))
+            second = jax.lax.bitwise_xor(first, jax.lax.bitwise_or(left, right))
+        first = jax.lax.add(first, words[(turn + 1) % 3])
+        second = jax.lax.add(second, jax.lax.add(words[(turn + 2) % 3], wide(turn + 1)))
     return first, second
