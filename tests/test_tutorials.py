@@ -1,6 +1,7 @@
 """The code in the tutorials runs, and what the text says about its output holds."""
 
 import importlib.util
+import itertools
 import re
 from pathlib import Path
 
@@ -66,3 +67,30 @@ def test_own_data_on_the_command_line(clinic, tmp_path, capsys):
         "better.html",
         "collect.html",
     }
+
+
+def test_bus_engines(tmp_path, monkeypatch, capsys):
+    page = ROOT / "docs" / "tutorials" / "bus-engines.md"
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in blocks(page, "python"):
+        exec(compile(block, str(page), "exec"), names)
+    text, log = page.read_text(), names["log"]
+    assert f"{len(log):,} months, {log.states} ranges" in text
+    replaced = log.visits()[:, log.action_labels.index("replace")]
+    assert f"taken {replaced.sum()} times" in text
+    miles = [int(label.split("-")[0]) for label in log.state_labels]
+    assert min(low for low, times in zip(miles, replaced, strict=True) if times) == 120
+    table = names["comparison"].to_pandas()["mean"]
+    costs = [table[f"from {thousand}k"] for thousand in (140, 180, 220, 260, 300)]
+    assert all(1 < later - earlier < 4.5 for earlier, later in itertools.pairwise(costs))
+    assert table.idxmax() == "from 300k"
+    early, late = (names[name].start_summary() for name in ("early", "late"))
+    assert early["high"] - early["low"] > 100
+    assert late["high"] - late["low"] > 10
+    state, action = names["plan"].ranking()[0]
+    assert (log.state_labels[state], log.action_labels[action]) == ("340-350k miles", "replace")
+    assert names["better"].prob_better > 0.9
+    assert (tmp_path / "rules.png").exists()
+    assert (ROOT / "docs" / "images" / "bus-engines-rules.png").exists()
+    assert "ValuePosterior" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import bellief
 from bellief import Transitions, UserError
@@ -74,7 +75,20 @@ def test_levels_are_what_outcomes_pay():
     between = (across - within) / 2
     share = between / (between + within / 2)
     np.testing.assert_allclose(found.level[:2], [1 - share, 1 + share])
-    np.testing.assert_allclose(found.scale[:2] ** 2, within + (1 - share) * between)
+    # Two degrees of freedom tell what cells differ by, one what outcomes do: Student's over Gauss's 97.5% points.
+    apart = between * (1 + 1 / 2) * (stats.t.ppf(0.975, 1) / stats.norm.ppf(0.975)) ** 2
+    unseen = within * (stats.t.ppf(0.975, 2) / stats.norm.ppf(0.975)) ** 2 + (1 - share) * apart
+    np.testing.assert_allclose(found.scale[:2] ** 2, unseen)
+    fitted = (1 - share) ** 2 * between + within * (1 - 2 * share / 2 + share**2 / 2)
+    np.testing.assert_allclose(found.optimism[:2], unseen / fitted)
+
+
+def test_an_outcome_of_another_action_counts_once():
+    """Where a state leads is told by how many of its actions led there, not by how often one of them did."""
+    data = Transitions.from_arrays([0] * 12, [0] * 10 + [1, 1], [0.0, 1.0] * 6, [1] * 11 + [2], states=3, actions=3)
+    base = prepare(data, 0.9).base
+    np.testing.assert_allclose(base.chance(np.zeros(2, int), np.array([1, 2])) * 4, np.array([2, 1]) + base.share[1:])
+    np.testing.assert_allclose(base.share * 4, [1 / 3, 2 + 1 / 3, 1 + 1 / 3])
 
 
 def test_steps_that_always_paid_nothing_pay_exactly_nothing():
@@ -165,8 +179,8 @@ def test_a_log_that_cannot_tell_says_so_first():
 def test_a_reward_range_is_kept():
     data = Transitions.from_arrays([0, 1, 0], [0, 0, 1], [0.0, 1.0, 0.5], [1, 0, 1])
     value = bellief.evaluate(data, discount=0.5, reward_range=(0, 1), draws=2000)
-    assert value.samples.min() >= 0
-    assert value.samples.max() <= 2
+    assert value.samples.min() >= -1e-12
+    assert value.samples.max() <= 2 + 1e-12
     assert bellief.evaluate(data, discount=0.5, draws=2000).samples.max() > 2
     with pytest.raises(UserError, match="outside the range"):
         bellief.evaluate(data, reward_range=(0, 0.7))

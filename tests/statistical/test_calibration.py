@@ -165,3 +165,31 @@ def test_a_certificate_is_refused():
     assert default.verdict.startswith("Calibrated")
     assert default.verdict.endswith("they do not.")
     assert calibration.Certificate({}, narrow, right).verdict.endswith("they do.")
+
+
+def test_worlds_of_the_default_prior(request):
+    """Few problems, so that the whole way is walked: an end, two that are told apart, discount 1."""
+    found = certify(
+        4,
+        60,
+        terminates=True,
+        discount=1.0,
+        simulations=60,
+        draws=99,
+        seed=request.config.getoption("--statistics-seed"),
+    )
+    assert found.known.uniformity(bins=5) > 1e-5
+    assert found.estimated is not None
+    assert found.estimated.coverage[0.9] > 0.7
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("states", "actions", "transitions"), [(2, 2, 10), (5, 2, 50), (10, 4, 200)])
+def test_the_default_prior_is_calibrated_in_its_own_model(request, states, actions, transitions):
+    """Parameters known: ranks are uniform. Estimated from each log, as `evaluate` does: 0.87 to 0.93, give or take."""
+    seed = 1 + request.config.getoption("--statistics-seed")
+    found = certify(states, transitions, actions=actions, simulations=1000, draws=99, seed=seed)
+    assert found.known.uniformity() > 1e-3
+    assert found.estimated is not None
+    error = 3.5 * np.sqrt(0.9 * 0.1 / 1000)
+    assert 0.87 - error < found.estimated.coverage[0.9] < 0.93 + error

@@ -13,18 +13,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from bellief.decisions import logged_worlds
+from bellief.decisions.worlds import draw_world, simulate, true_values
 from bellief.errors import UserError
 from bellief.evaluation.checks import check_choice, check_memory, check_numbers
-from bellief.evaluation.logged_prior import NAMES, REWARD_SHAPE, ROW_WEIGHT
+from bellief.evaluation.logged_prior import NAMES
 from bellief.evaluation.policy_value import METHODS, evaluate
-from bellief.evaluation.posterior import ValuePosterior
-from bellief.logs.transitions import Transitions
+from bellief.evaluation.posterior import interval
+from bellief.evaluation.problem import Problem, prepare
+from bellief.evaluation.sampled import SampledMDPs
 from bellief.priors import PAPER_PRIOR, PRIORS, Prior
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 
-# The default prior for logged data in units of its own: noise 1, pairs that differ by 1, outcomes of a pair by 0.7.
-UNIT_LOGGED = Prior(sparse=True, row_weight=ROW_WEIGHT, outcome_strength=2.0, reward_shape=REWARD_SHAPE)
+# The default of version 0.1 in units of its own: noise 1, pairs that differ by 1, outcomes of a pair by 0.7.
+UNIT_EVEN = dataclasses.replace(logged_worlds.UNIT, state_weight=None)
 
 
 class Calibration(NamedTuple):
@@ -61,12 +64,12 @@ class Tally:
         self.hits: dict[float, list[bool]] = {level: [] for level in LEVELS}
         self.widths: dict[float, list[float]] = {level: [] for level in LEVELS}
 
-    def add(self, posterior: ValuePosterior, truth: float) -> None:
-        """Account for one posterior; the start value is that of its first state."""
-        self.draws = len(posterior.start_samples)
-        self.ranks.append(int((posterior.start_samples < truth).sum()))
+    def add(self, samples: Float[np.ndarray, "n"], truth: float) -> None:
+        """Account for one posterior of a start value."""
+        self.draws = len(samples)
+        self.ranks.append(int((samples < truth).sum()))
         for level in LEVELS:
-            low, high = (bound[0] for bound in posterior.interval(level))
+            low, high = interval(samples, level)
             self.hits[level].append(bool(low <= truth <= high))
             self.widths[level].append(high - low)
 
@@ -78,72 +81,6 @@ class Tally:
             draws=self.draws,
             width={level: float(np.median(self.widths[level])) for level in LEVELS},
         )
-
-
-class World(NamedTuple):
-    """An MDP drawn from the prior. The last of the `O` outcomes ends the episode where there are S + 1 of them.
-
-    `reward` is the mean of a pair; `outcome_reward`, where there is one, that of each of its outcomes.
-    """
-
-    rows: Float[np.ndarray, "S A O"]
-    reward: Float[np.ndarray, "S A"]
-    reward_sd: Float[np.ndarray, "S A"]
-    outcome_reward: Float[np.ndarray, "S A O"] | None = None
-
-
-def draw_world(rng: np.random.Generator, prior: Prior, states: int, actions: int, terminates: bool) -> World:
-    """Dirichlet rows and NormalGamma rewards, exactly as the belief assumes."""
-    outcomes = states + terminates
-    rows = _dirichlet(rng, prior.concentration(outcomes), (states, actions, outcomes))
-    precision = rng.gamma(prior.reward_shape, 1 / prior.reward_rate, size=(states, actions))
-    reward = rng.normal(prior.reward_mean, 1 / np.sqrt(prior.reward_strength * precision))
-    if prior.outcome_strength is None:
-        return World(rows, reward, 1 / np.sqrt(precision))
-    spread = 1 / np.sqrt(prior.outcome_strength * precision)
-    by_outcome = rng.normal(reward[..., None], spread[..., None], size=rows.shape)
-    return World(rows, (rows * by_outcome).sum(-1), 1 / np.sqrt(precision), by_outcome)
-
-
-def _dirichlet(rng: np.random.Generator, concentration: float, shape: tuple[int, ...]) -> Float[np.ndarray, "S A O"]:
-    """Rows with equal concentrations. For small ones NumPy's gammas underflow; their logarithms do not.
-
-    Gamma(a) = Gamma(a + 1) U^(1 / a).
-    """
-    logs = np.log(rng.standard_gamma(concentration + 1, shape)) + np.log(rng.random(shape)) / concentration
-    weights = np.exp(logs - logs.max(-1, keepdims=True))
-    return weights / weights.sum(-1, keepdims=True)
-
-
-def simulate(
-    rng: np.random.Generator, world: World, behaviour: Float[np.ndarray, "S A"], transitions: int
-) -> Transitions:
-    """A log of the behaviour policy in the world, beginning in state 0 and again after each end."""
-    states, actions, _ = world.rows.shape
-    cumulative, choices = np.cumsum(world.rows, axis=-1), np.cumsum(behaviour, axis=-1)
-    log = np.zeros((transitions, 5))
-    state = 0
-    for step, (first, second, noise) in enumerate(
-        zip(rng.random(transitions), rng.random(transitions), rng.normal(size=transitions), strict=True)
-    ):
-        action = min(int(np.searchsorted(choices[state], first, side="right")), actions - 1)
-        outcome = int(np.searchsorted(cumulative[state, action], second * cumulative[state, action, -1], side="right"))
-        pair_mean = world.reward[state, action]
-        mean = pair_mean if world.outcome_reward is None else world.outcome_reward[state, action, outcome]
-        reward = mean + world.reward_sd[state, action] * noise
-        ended = outcome == states
-        following = 0 if ended else outcome
-        log[step] = state, action, reward, following, ended
-        state = following
-    columns = [log[:, 0].astype(int), log[:, 1].astype(int), log[:, 2], log[:, 3].astype(int), log[:, 4].astype(bool)]
-    return Transitions.from_arrays(*columns, states=states, actions=actions)
-
-
-def true_values(world: World, policy: Float[np.ndarray, "S A"], discount: float) -> Float[np.ndarray, "S"]:
-    """Values of a policy in a world, by a linear solve."""
-    states = len(policy)
-    chain = np.einsum("sa,sat->st", policy, world.rows[..., :states])
-    return np.linalg.solve(np.eye(states) - discount * chain, (policy * world.reward).sum(-1))
 
 
 def calibrate(
@@ -163,7 +100,8 @@ def calibrate(
 ) -> Calibration:
     """Repeat draw, simulate, evaluate; `options` go to `evaluate`. The target policy is drawn anew each time.
 
-    Worlds come from `prior`; the evaluation uses `belief_prior`, which is the same unless said otherwise.
+    Worlds come from `prior`; the evaluation uses `belief_prior`, which is the same unless said otherwise. A prior with
+    a `state_weight` has parameters of its own (`decisions.logged_worlds`), which only its own belief is told.
 
     >>> from bellief.decisions.certificates import calibrate
     >>> found = calibrate(states=2, transitions=20, simulations=5, draws=19)
@@ -172,22 +110,29 @@ def calibrate(
     """
     rng, tally = np.random.default_rng(seed), Tally()
     for number in range(simulations):
-        world = draw_world(rng, prior, states, actions, terminates)
+        known = None
+        if prior.state_weight is None:
+            world = draw_world(rng, prior, states, actions, terminates)
+        else:
+            world, known = logged_worlds.draw(rng, prior, states, actions, terminates)
         policy = rng.dirichlet(np.ones(actions), size=states)
         data = simulate(rng, world, np.full((states, actions), 1 / actions), transitions)
-        posterior = evaluate(
-            data,
-            policy,
-            discount,
-            method=method,
-            prior=prior if belief_prior is None else belief_prior,
-            start=0,
-            draws=draws,
-            seed=seed * simulations + number,
-            terminates=terminates,
-            **options,
-        )
-        tally.add(posterior, true_values(world, policy, discount)[0])
+        table = np.concatenate([policy, np.full((data.states - states, actions), 1 / actions)])
+        own = seed * simulations + number
+        if method == "joint" and not options:
+            # What `evaluate` draws; it would refuse worlds that hardly ever end, which are part of the prior.
+            problem: Problem
+            if known is not None and belief_prior is None:
+                problem = logged_worlds.known_problem(data, discount, prior, known, terminates)
+            else:
+                problem = prepare(data, discount, prior=belief_prior or prior, start=0, terminates=terminates)
+            samples = SampledMDPs(problem, own, draws).values(table[None])[:, 0, 0]
+        else:
+            samples = evaluate(
+                data, table, discount, method=method, prior=belief_prior or prior, start=0, draws=draws, seed=own,
+                terminates=terminates, **options,
+            ).start_samples  # fmt: skip
+        tally.add(samples, true_values(world, policy, discount)[0])
         progress((number + 1) / simulations)
     return tally.finish()
 
@@ -196,8 +141,8 @@ def calibrate(
 class Certificate:
     """Coverage for one size of problem: with the prior known, and as `evaluate` has it by default.
 
-    The two differ for the prior `logged` only, whose scale `evaluate` takes from the log itself. `calibrated` judges
-    the first of them, `calibrated_by_default` the second.
+    The two differ for the priors `logged` and `logged-0.1` only: `evaluate` takes scales, and the former's base measure
+    and levels, from the log itself. `calibrated` judges the first of them, `calibrated_by_default` the second.
 
     >>> import bellief
     >>> found = bellief.certify(states=2, transitions=20, prior="paper", simulations=5, draws=19)
@@ -254,7 +199,7 @@ class Certificate:
         if self.estimated is None:
             return said + "."
         also = "do" if self.calibrated_by_default else "do not"
-        return f"{said}, where the scale is known. With the scale from each log, as evaluate has it, they {also}."
+        return f"{said}, where the prior is known. With the prior from each log, as evaluate has it, they {also}."
 
 
 def _is_calibrated(found: Calibration) -> bool:
@@ -284,8 +229,8 @@ def certify(
 ) -> Certificate:
     """Simulation-based calibration for problems of one size: are intervals right when the prior is?
 
-    With the prior `logged`, `estimated` asks for a second pass in which the scale of rewards is taken from each log, as
-    `evaluate` does.
+    With the prior `logged` worlds come from the model in `decisions.logged_worlds`, with `logged-0.1` from that of
+    version 0.1; `estimated` asks for a second pass in which the prior is taken from each log, as `evaluate` does.
 
     >>> import bellief
     >>> found = bellief.certify(states=2, transitions=20, prior="paper", simulations=5, draws=19)
@@ -300,7 +245,7 @@ def certify(
     if discount == 1 and not terminates:
         raise UserError("With discount 1 and no ends the value is infinite: let episodes end, or lower the discount.")
     from_log = prior not in PRIORS
-    unit = UNIT_LOGGED if from_log else PRIORS[prior]
+    unit = PRIORS.get(prior) or (logged_worlds.UNIT if prior == "logged" else UNIT_EVEN)
     passes = 2 if estimated and from_log else 1
 
     def run(number: int, belief_prior: "str | None") -> Calibration:

@@ -150,6 +150,10 @@ def collect_next(
     rows = table**2 * removed(problem, visits) * slopes.row_covariances(problem, found)[0, 0]
     with np.errstate(invalid="ignore"):
         rewards = (slopes.reward_variances(problem) - slopes.reward_variances(problem, visits)).reshape(seen.shape)
+        if problem.reward_range is not None:
+            # A mean between two limits varies by at most a quarter of their distance squared.
+            low, high = problem.reward_range
+            rewards = np.minimum(rewards, (high - low) ** 2 / 4)
         reduction = rows + np.where(time > 0, time**2 * rewards, 0.0)
     reduction[np.isnan(reduction)] = np.inf  # the difference of two infinite variances
     start = problem.start_values(values, seed)

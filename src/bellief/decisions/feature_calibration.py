@@ -115,7 +115,7 @@ def calibrate(
             log, policy, discount, method=method, prior="logged" if own_units else WORLDS, horizon=horizon, start=start,
             draws=draws, seed=seed * simulations + number, units=units, check=False,
         )  # fmt: skip
-        tally.add(posterior, true_value(rng, world, policy, start, discount, horizon))
+        tally.add(posterior.start_samples, true_value(rng, world, policy, start, discount, horizon))
         progress((number + 1) / simulations)
     return tally.finish()
 

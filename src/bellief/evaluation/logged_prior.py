@@ -1,8 +1,6 @@
 """Priors for logged data: by name, given outright, or (the default) in the units of the log itself."""
 
-import functools
 import math
-import statistics
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +8,7 @@ import numpy as np
 from bellief.errors import UserError
 from bellief.evaluation import reward_levels
 from bellief.evaluation.ends import merged_ends, split_outcomes
+from bellief.evaluation.widening import widening
 from bellief.logs.tally import Tally
 from bellief.logs.transitions import Transitions
 from bellief.priors import PRIORS, Prior, named_prior
@@ -126,32 +125,6 @@ def _prior(scales: "Scales", row_weight: float, **others: float) -> Prior:
     )
 
 
-def widening(degrees: int) -> float:
-    """What a variance from so few degrees of freedom is multiplied by: Student's over Gauss's 97.5% point, squared.
-
-    The prior takes the scale that it is given as known. A scale from a handful of numbers is not, and an interval that
-    allows for it is wider by this factor: 42 with one degree of freedom, 2.6 with 3, 1.09 with 30.
-    """
-    return (_student_point(max(degrees, 1)) / statistics.NormalDist().inv_cdf(0.975)) ** 2
-
-
-@functools.cache
-def _student_point(degrees: int) -> float:
-    """The 97.5% point of Student's t distribution.
-
-    With t = sqrt(degrees) tan(u) its density is that of cos(u)^(degrees - 1), which Gauss's rule integrates to the last
-    digits; `scipy.special` has it too, but takes longer to import than a small log to answer.
-    """
-    node, weight = np.polynomial.legendre.leggauss(64)
-    scale = math.exp(math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)) / math.sqrt(math.pi)
-    low, high = 0.0, math.pi / 2
-    for _ in range(100):
-        angle = (low + high) / 2
-        mass = scale * angle / 2 * float(weight @ np.cos(angle / 2 * (node + 1)) ** (degrees - 1))
-        low, high = (angle, high) if mass < 0.475 else (low, angle)
-    return math.sqrt(degrees) * math.tan((low + high) / 2)
-
-
 class Scales(NamedTuple):
     """Mean of the pairs' mean rewards; variance between pairs, between outcomes of a pair, and of what is left."""
 
@@ -170,7 +143,7 @@ def reward_scales(log: Tally) -> Scales:
 
 def standard_cells(log: Tally) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Pair, number, mean and squared deviations of the cells, in units of their outcomes' scales; those without one
-    are left out.
+    are left out. Means vary as those of unseen cells would.
     """
     outcome, ends = split_outcomes(log)
     cells = outcome, log.cell_count, log.cell_mean, log.cell_squares
@@ -178,7 +151,7 @@ def standard_cells(log: Tally) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.n
     scale = levels.scale[outcome]
     kept = np.flatnonzero(scale > 0)
     pair = log.cell_state * log.actions + log.cell_action
-    mean = (log.cell_mean - levels.level[outcome])[kept] / scale[kept]
+    mean = ((log.cell_mean - levels.level[outcome]) * np.sqrt(levels.optimism[outcome]))[kept] / scale[kept]
     return pair[kept], log.cell_count[kept], mean, log.cell_squares[kept] / scale[kept] ** 2
 
 

@@ -87,6 +87,16 @@ class Problem:
         return reward_levels.fit(*cells, log.states, self.outcomes)
 
     @functools.cached_property
+    def base(self) -> Base:
+        """Where outcomes lead that a pair has not shown."""
+        log = self.log
+        assert self.prior.state_weight is not None
+        return Base.of(
+            log.cell_state, self.outcome_of_cell, np.ones(len(log.cell_count)), states=log.states, actions=log.actions,
+            outcomes=self.outcomes, weight=self.prior.state_weight, impossible=np.flatnonzero(self.only_ends),
+        )  # fmt: skip
+
+    @functools.cached_property
     def rows(self) -> rows.Rows:
         """The belief about the transitions of all pairs."""
         log, number = self.log, self.log.states * self.log.actions
@@ -97,10 +107,7 @@ class Problem:
             row, outcome, shape = self._supported()
             weight = np.zeros(number)
         elif self.prior.state_weight is not None:
-            base = Base.of(
-                log.cell_state, outcome, log.cell_count, states=log.states, actions=log.actions,
-                outcomes=self.outcomes, weight=self.prior.state_weight, impossible=np.flatnonzero(self.only_ends),
-            )  # fmt: skip
+            base = self.base
             single = np.bincount(row, log.cell_count == 1, number)
             kept = 1 - self.prior.caution * single / np.maximum(np.bincount(row, log.cell_count, number), 1)
             weight, shape = weight * kept, shape * kept[row]
@@ -194,7 +201,7 @@ class Problem:
 def _levelled(problem: "Problem", levels: reward_levels.Levels) -> rewards.Rewards:
     """The belief about rewards less their outcomes' levels, in units of their scales."""
     log, first = problem.log, problem.rows.first
-    level, scale = (field[problem.outcome_of_cell] for field in levels)
+    level, scale = (field[problem.outcome_of_cell] for field in (levels.level, levels.scale))
     varies = scale > 0
     unit = np.where(varies, scale, 1.0)
     cells = rewards.Moments(

@@ -6,9 +6,9 @@ variance). An outcome seen from k pairs has the level
 
     mean of the kind + B (its own mean - mean of the kind),    B = b / (b + c / k),
 
-and a cell of it that was never seen may be off by the standard deviation of c + (1 - B) b, to which the noise of single
-rewards of a cell is added. Where all steps that go on pay 0, they pay exactly 0; where the outcome says what is paid,
-an unseen cell of it pays exactly that.
+and a cell of it that was never seen may be off by the standard deviation of c + (1 - B) b, both widened where few
+numbers tell them, to which the noise of single rewards of a cell is added. Where all steps that go on pay 0, they pay
+exactly 0; where the outcome says what is paid, an unseen cell of it pays exactly that.
 
 >>> import numpy as np
 >>> from bellief.evaluation.reward_levels import fit
@@ -25,15 +25,22 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from bellief.evaluation.widening import widening
+
 # Relative size of a variance that is rounding.
 ROUNDING = 1e-18
 
 
 class Levels(NamedTuple):
-    """What each outcome pays, and by how much an unseen cell of it may differ."""
+    """What each outcome pays, and by how much an unseen cell of it may differ.
+
+    `optimism`: how much more an unseen cell's mean varies around the level than those of the cells that the level was
+    fitted to, as a variance.
+    """
 
     level: Float[np.ndarray, "O"]
     scale: Float[np.ndarray, "O"]
+    optimism: Float[np.ndarray, "O"]
 
 
 def fit(
@@ -45,7 +52,7 @@ def fit(
     outcomes: int,
 ) -> Levels:
     """Levels and scales from the seen cells: outcomes, numbers of rewards, their means and squared deviations."""
-    level, scale = np.zeros(outcomes), np.zeros(outcomes)
+    level, scale, optimism = np.zeros(outcomes), np.zeros(outcomes), np.ones(outcomes)
     for kind in (np.arange(outcomes) < states, np.arange(outcomes) >= states):
         cells = np.flatnonzero(kind[outcome])
         if len(cells) == 0:  # never seen: as the other kind
@@ -53,20 +60,26 @@ def fit(
             continue
         repeated = float((count[cells] - 1).sum())
         noise = float(squares[cells].sum()) / repeated if repeated else 0.0
-        level[kind], scale[kind] = (field[kind] for field in _kind(outcome[cells], mean[cells], noise, outcomes))
-    return Levels(level, scale)
+        found = _kind(outcome[cells], mean[cells], noise, outcomes)
+        level[kind], scale[kind], optimism[kind] = (field[kind] for field in found)
+    return Levels(level, scale, optimism)
 
 
 def _kind(outcome: Int[np.ndarray, "c"], mean: Float[np.ndarray, "c"], noise: float, outcomes: int) -> Levels:
     if np.ptp(mean) == 0:
-        return Levels(np.full(outcomes, mean[0]), np.full(outcomes, np.sqrt(noise)))
+        return Levels(np.full(outcomes, mean[0]), np.full(outcomes, np.sqrt(noise)), np.ones(outcomes))
     centre = float(mean.mean())
     times = np.bincount(outcome, minlength=outcomes)
     own = np.bincount(outcome, mean - centre, outcomes) / np.maximum(times, 1)
     between, within = _components(outcome, mean - centre, own, times)
     total = between + within
     share = np.divide(between, between + within / np.maximum(times, 1), out=np.zeros(outcomes), where=times > 0)
-    spread = within + (1 - share) * between + noise
+    # Variances that few outcomes, or few cells of an outcome, tell are widened: the prior takes them as known.
+    groups = int((times > 0).sum())
+    apart = between * (1 + 1 / groups) * widening(groups - 1)
+    unseen = within * (widening(len(mean) - groups) if len(mean) > groups else 1) + (1 - share) * apart
+    fitted = (1 - share) ** 2 * between + within * (1 - share * (2 - share) / np.maximum(times, 1))
+    spread = unseen + noise
     spread[spread <= ROUNDING * total] = 0.0
     level = centre + share * own
     # Cells of one outcome that pay the same: exactly that.
@@ -74,7 +87,7 @@ def _kind(outcome: Int[np.ndarray, "c"], mean: Float[np.ndarray, "c"], noise: fl
     first = np.full(outcomes, -1)
     first[outcome[::-1]] = np.arange(len(outcome))[::-1]
     level[exact] = mean[first[exact]]
-    return Levels(level, np.sqrt(spread))
+    return Levels(level, np.sqrt(spread), np.divide(unseen, fitted, out=np.ones(outcomes), where=fitted > 0))
 
 
 def _components(outcome, deviation, own, times) -> tuple[float, float]:
@@ -85,8 +98,8 @@ def _components(outcome, deviation, own, times) -> tuple[float, float]:
         total = float(deviation.var(ddof=1)) if cells > 1 else float(deviation.var())
         return total / 2, total / 2
     within = inside / (cells - groups)
-    if groups == 1:
-        return 0.0, within
+    if groups == 1:  # nothing says what outcomes differ by: as much as cells do
+        return within, within
     size = (cells - float((times**2).sum()) / cells) / (groups - 1)
     across = float((times * own**2).sum()) / (groups - 1)
     return max((across - within) / size, 0.0), within
