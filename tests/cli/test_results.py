@@ -28,6 +28,7 @@ def test_evaluate_json(call, data):
     document = parse(result.out)
     assert set(document) == {
         "method", "states", "actions", "transitions", "discount", "level", "start", "per_state", "diagnostics",
+        "monte_carlo_error",
         "variance",
     }  # fmt: skip
     assert set(document["start"]) == SUMMARY
