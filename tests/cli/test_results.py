@@ -27,8 +27,8 @@ def test_evaluate_json(call, data):
     assert (result.code, result.err) == (0, "")
     document = parse(result.out)
     assert set(document) == {
-        "method", "states", "actions", "transitions", "discount", "level", "start", "per_state", "ends",
-        "diagnostics", "variance",
+        "method", "states", "actions", "transitions", "discount", "level", "start", "monte_carlo_error", "per_state",
+        "ends", "diagnostics", "variance",
     }  # fmt: skip
     assert set(document["start"]) == SUMMARY
     assert [row["state"] for row in document["per_state"]] == [0, 1]

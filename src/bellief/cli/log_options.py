@@ -86,6 +86,14 @@ Labels = Annotated[
 ]
 Start = Annotated[str | None, typer.Option(metavar="STATE", help="First state; without it, those seen in the data.")]
 Draws = Annotated[int, count("--draws", "Value functions to draw.")]
+Accuracy = Annotated[
+    float | None,
+    typer.Option(
+        parser=between("--accuracy", 0, 0.5, includes_high=True),
+        metavar="NUMBER",
+        help="Instead of --draws: draw until the ends of intervals are known to this share of their width.",
+    ),
+]
 Belief = Annotated[
     str | None,
     typer.Option(metavar="NAME", hidden=True, callback=_note_belief, help="Has no effect any more."),

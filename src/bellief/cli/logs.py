@@ -10,6 +10,7 @@ import typer
 
 from bellief.cli import show
 from bellief.cli.log_options import (
+    Accuracy,
     Belief,
     Discount,
     Draws,
@@ -37,7 +38,8 @@ def evaluate(
     method: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="joint, bootstrap, gaussian, histogram, method2, method3, monte-carlo, mean-mdp."
+            metavar="NAME",
+            help="joint, moments, bootstrap, gaussian, histogram, method2, method3, monte-carlo, mean-mdp.",
         ),
     ] = "joint",
     prior: PriorName = "logged",
@@ -46,6 +48,7 @@ def evaluate(
     horizon: Horizon = None,
     start: Start = None,
     draws: Draws = 1000,
+    accuracy: Accuracy = None,
     mdps: Annotated[
         int | None,
         count("--mdps", "MDPs to sample; without it as many as draws, 10 for gaussian, histogram, 1000 for method2/3."),
@@ -83,7 +86,7 @@ def evaluate(
 
         posterior = evaluate(
             log, policy, discount, method=method, prior=prior, reward_scale=reward_scale, horizon=horizon, start=start,
-            level=level, seed=seed, mdps=mdps, draws=draws, lookahead=lookahead, final=final,
+            level=level, seed=seed, mdps=mdps, draws=draws, accuracy=accuracy, lookahead=lookahead, final=final,
             support=support, reward_range=reward_range,
             settings=_look(features, reward_features, value_features, dynamics),
         )  # fmt: skip
@@ -126,6 +129,7 @@ def compare(
     horizon: Horizon = None,
     start: Start = None,
     draws: Draws = 1000,
+    accuracy: Accuracy = None,
     target: Annotated[
         float, typer.Option(parser=between("--target", 0.5, 1), metavar="NUMBER", help="How sure is sure enough.")
     ] = 0.95,
@@ -157,8 +161,8 @@ def compare(
 
         return compare(
             log, policies, discount, prior=prior, reward_scale=reward_scale, level=level, horizon=horizon, start=start,
-            draws=draws, target=target, simulations=simulations, collector=collector, support=support,
-            reward_range=reward_range, seed=seed,
+            draws=draws, accuracy=accuracy, target=target, simulations=simulations, collector=collector,
+            support=support, reward_range=reward_range, seed=seed,
         )  # fmt: skip
 
     with _answer("Comparing", source, plot, report, quiet) as ask:

@@ -45,6 +45,12 @@ def print_posterior(document: dict[str, Any], policy: str) -> None:
     print_table(table)
     if len(rows) > LONGEST_TABLE:
         print_lines(f"and {len(rows) - LONGEST_TABLE} more states (--json shows all)")
+    if document["monte_carlo_error"] is not None:
+        error = document["monte_carlo_error"]
+        print_lines(
+            f"Monte Carlo error of the start value's mean: {error['mean']:.2g}, of its quantiles: {error['low']:.2g} "
+            f"and {error['high']:.2g}."
+        )
     if document["diagnostics"].get("supported") is not None and not told:
         print_lines(supported_sentence(document["diagnostics"]))
     print_lines(*(f"Note: {warning}" for warning in document["diagnostics"]["warnings"] if warning not in told))

@@ -11,13 +11,14 @@ from jaxtyping import Float
 from bellief.decisions import preposterior
 from bellief.decisions.preposterior import Forecast
 from bellief.errors import UserError
+from bellief.evaluation.accuracy import Enough, StartDraws, check_accuracy, until
 from bellief.evaluation.checks import check_numbers
 from bellief.evaluation.diagnostics import CANNOT_TELL, coverage, coverage_warnings
 from bellief.evaluation.knowledge import bounded, endless_sentence, knowledge
 from bellief.evaluation.policy_forms import read_policy
-from bellief.evaluation.posterior import summarise_values
+from bellief.evaluation.posterior import Errors, errors_of, summarise_values
 from bellief.evaluation.problem import Problem, prepare
-from bellief.evaluation.sampled import SampledMDPs
+from bellief.evaluation.start_law import StartLaw
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +34,9 @@ class PolicyComparison:
     `forecasts` are the chances of choosing the best policy after more transitions (see `decisions.preposterior`), and
     `more_needed` is how many it takes to reach `target`: 0 where the data are sure already, None where no simulated
     amount was enough or none was simulated.
+
+    `laws` and `difference_laws` are better estimates than the draws of what each policy is worth, and of by how much
+    it differs from the best (`evaluation.start_law`); intervals come from them where there are any.
 
     >>> import bellief
     >>> data = bellief.Transitions.from_arrays([0] * 40, [0, 1] * 20, [1.0, 2.0] * 20, [0] * 40)
@@ -52,6 +56,8 @@ class PolicyComparison:
     warnings: dict[str, list[str]]
     notes: tuple[str, ...] = ()
     level: float = 0.9
+    laws: tuple[StartLaw | None, ...] | None = None
+    difference_laws: tuple[StartLaw | None, ...] | None = None
 
     @property
     def prob_best(self) -> Float[np.ndarray, "P"]:
@@ -93,11 +99,11 @@ class PolicyComparison:
             "policies": [
                 {
                     "policy": name,
-                    **summarise_values(self.samples[:, number], self.sd_exists, self.level),
+                    **_summary(self, self.samples[:, number], self.laws, number),
                     "prob_best": float(best[number]),
                     "expected_regret": float(regret[number]),
-                    "difference_to_best": summarise_values(
-                        self.samples[:, number] - self.samples[:, favourite], self.sd_exists, self.level
+                    "difference_to_best": _summary(
+                        self, self.samples[:, number] - self.samples[:, favourite], self.difference_laws, number
                     ),
                 }
                 for number, name in enumerate(self.names)
@@ -139,6 +145,14 @@ class PolicyComparison:
         return table_card("Policies compared", f"{self.transitions:,} transitions", head, rows, self.notes)
 
 
+def _summary(found: PolicyComparison, draws: Float[np.ndarray, "N"], laws, number: int) -> dict[str, Any]:
+    """Mean, sd, interval, and the Monte Carlo errors, from a law or from draws."""
+    law = None if laws is None else laws[number]
+    summary = summarise_values(draws if law is None else law.points, found.sd_exists, found.level)
+    errors = errors_of(draws, found.level, law)
+    return summary | {"monte_carlo_error": None if errors is None else errors.to_dict()}
+
+
 def compare(
     data: Any,
     policies: Mapping[str, Any] | Sequence[Any],
@@ -152,6 +166,7 @@ def compare(
     level: float = 0.9,
     seed: int = 0,
     draws: int = 1000,
+    accuracy: float | None = None,
     target: float = 0.95,
     simulations: int | None = None,
     collector: Any = "behaviour",
@@ -164,6 +179,8 @@ def compare(
     Options that are not those of `evaluate`:
 
     - `policies`: two or more, in any form that `evaluate` takes: a dictionary by name, or a list.
+    - `accuracy`: instead of draws, as many as make the Monte Carlo errors of the ends of every policy's interval, and
+      of the difference to the best, at most this share of its width.
     - `target`: how sure is sure enough.
     - `simulations`: how the effect of further data is forecast: by default from normal approximations, which takes no
       time; with a number, by simulating as many worlds and their data; 0 leaves it out.
@@ -176,6 +193,7 @@ def compare(
     ('always:1', 1.0)
     """
     check_numbers(discount, level, seed, horizon=horizon, draws=draws)
+    check_accuracy(accuracy)
     if not 0.5 <= target < 1:
         raise UserError(f"target must lie in [0.5, 1), not {target}.")
     if simulations is not None and simulations < 0:
@@ -187,9 +205,26 @@ def compare(
     log = problem.log
     given = named_policies(policies)
     tables = np.stack([read_policy(policy, log) for policy in given.values()])
-    samples = problem.start_values(SampledMDPs(problem, seed, draws).values(tables), seed)
+    drawn = StartDraws(problem, tables, seed, problem.horizon, helped=True)
+    (samples, laws, apart), warning = until(drawn, draws, accuracy, lambda: _laws(drawn, level))
     result = comparison_of(problem, tuple(given), tables, samples, target, level, seed)
+    result = dataclasses.replace(result, laws=laws, difference_laws=apart)
+    if warning is not None:
+        result.warnings[result.names[0]].append(warning)
     return _with_forecasts(result, problem, tables, read_policy(collector, log), simulations, seed)
+
+
+def _laws(drawn: StartDraws, level: float) -> Enough:
+    """Start values, the law of each policy's and of its difference to the best, and the errors of them all."""
+    start, linear = drawn.start()
+    policies = np.eye(start.shape[1])
+    best = policies[int(start.mean(0).argmax())]
+    laws = drawn.laws(start, linear, policies)
+    apart = drawn.laws(start, linear, policies - best)
+    errors: list[Errors | None] = []
+    for mixtures, found in ((policies, laws), (policies - best, apart)):
+        errors += [errors_of(start @ mixture, level, law) for mixture, law in zip(mixtures, found, strict=True)]
+    return Enough((start, tuple(laws), tuple(apart)), errors)
 
 
 def comparison_of(problem: Problem, names: tuple[str, ...], tables, samples, target: float, level: float, seed: int):

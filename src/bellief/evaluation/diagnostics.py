@@ -88,6 +88,11 @@ def coverage_warnings(covered: Coverage, problem: Problem) -> list[str]:
 def explain(draws: int, method: str, diagnostics: dict[str, Any], error: float | None, level: float) -> list[str]:
     """The numbers behind a posterior, said in sentences."""
     sentences = []
+    if method == "moments":
+        sentences.append(
+            "Mean and standard deviation are closed forms, of second order around the mean MDP; draws are of a shifted "
+            "gamma law that has them."
+        )
     if method in ("joint", "monte-carlo"):
         solved = "rolled out" if "features" in diagnostics else "solved by itself"
         sentences.append(

@@ -10,6 +10,7 @@ import numpy as np
 
 from bellief.errors import UserError
 from bellief.evaluation.posterior import ValuePosterior
+from bellief.evaluation.start_law import StartLaw
 from bellief.files import read_archive, write_whole
 
 FORMAT = 1
@@ -28,6 +29,9 @@ def save(posterior: ValuePosterior, path: str | os.PathLike) -> Path:
     content = io.BytesIO()
     arrays = {name: getattr(posterior, name) for name in ARRAYS}
     arrays |= {name: getattr(posterior, name) for name in OPTIONAL if getattr(posterior, name) is not None}
+    law = posterior.start_law
+    if law is not None:
+        arrays["start_law"] = np.stack([law.points, law.errors, np.full(len(law.points), law.mean_error)])
     text = np.frombuffer(json.dumps(plain, allow_nan=False).encode(), dtype=np.uint8)
     np.savez_compressed(content, about=text, **arrays)
     return write_whole(path, content.getvalue())
@@ -42,8 +46,9 @@ def load(path: str | os.PathLike) -> ValuePosterior:
         plain = json.loads(arrays["about"].tobytes())
         if plain.pop("format") != FORMAT:
             raise UserError(f"{path} was written by a newer version of Bellief; update to read it.")
-        kept = {name: arrays[name] for name in ARRAYS}
-        return _build(kept | {name: arrays.get(name) for name in OPTIONAL}, plain)
+        kept: dict[str, Any] = {name: arrays[name] for name in ARRAYS}
+        kept |= {name: arrays.get(name) for name in OPTIONAL} | {"start_law": _read_law(arrays.get("start_law"))}
+        return _build(kept, plain)
     except FileNotFoundError:
         raise UserError(f"{path} does not exist; give a file that ValuePosterior.save wrote.") from None
     except UserError:
@@ -75,6 +80,14 @@ def _build(arrays: dict[str, Any], plain: dict[str, Any]) -> ValuePosterior:
     posterior = ValuePosterior(**arrays, **known, state_labels=None if labels is None else tuple(labels))
     posterior.explain()  # fails where the diagnostics are not what `evaluate` writes
     return posterior
+
+
+def _read_law(table: Any) -> StartLaw | None:
+    if table is None:
+        return None
+    if table.dtype.kind != "f" or table.ndim != 2 or len(table) != 3 or table.shape[1] == 0:
+        raise ValueError("not a law")
+    return StartLaw(table[0], table[1], float(table[2, 0]))
 
 
 def _is_array(values: Any, kind: str, count: int) -> bool:

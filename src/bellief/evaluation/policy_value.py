@@ -8,17 +8,18 @@ from jaxtyping import Float
 
 from bellief.errors import UserError
 from bellief.evaluation import bootstrap
+from bellief.evaluation.accuracy import Enough, StartDraws, check_accuracy, until
 from bellief.evaluation.checks import check_choice, check_numbers
 from bellief.evaluation.knowledge import bounded, knowledge
 from bellief.evaluation.logged_prior import even_name
-from bellief.evaluation.posterior import ValuePosterior
+from bellief.evaluation.posterior import ValuePosterior, errors_of
 from bellief.evaluation.problem import Problem, prepare
 from bellief.evaluation.question import JAX_METHODS, SAMPLED, Question
-from bellief.evaluation.sampled import SampledMDPs
+from bellief.evaluation.value_moments import matched_draws, roughness, second_order
 from bellief.logs import FeatureTransitions, as_log, as_transitions
 from bellief.priors import Prior
 
-METHODS = ("joint", "bootstrap", "gaussian", "histogram", "method2", "method3", "monte-carlo", "mean-mdp")
+METHODS = ("joint", "moments", "bootstrap", "gaussian", "histogram", "method2", "method3", "monte-carlo", "mean-mdp")
 FINALS = ("zero", "own", "pooled")
 
 # Methods that come with what the log tells whatever the prior says.
@@ -40,6 +41,7 @@ def evaluate(
     seed: int = 0,
     mdps: int | None = None,
     draws: int = 1000,
+    accuracy: float | None = None,
     lookahead: int | None = None,
     final: str | None = None,
     settings: Any = None,
@@ -55,7 +57,8 @@ def evaluate(
         policy: `uniform`, `behaviour`, `always:ACTION`, the path of a CSV file, an array [S, A], one action per state,
             or a dictionary from states to actions (or to dictionaries of probabilities).
         discount: in (0, 1]; 1 needs a horizon, or episodes that end.
-        method: `joint` (ours, exact given the sampled MDPs), `bootstrap` (episodes drawn again and a model fitted to
+        method: `joint` (ours: values in sampled MDPs, whose summaries know the law of their linear part), `moments`
+            (closed form to second order, without sampling), `bootstrap` (episodes drawn again and a model fitted to
             them: a second opinion that knows no prior; needs rows, not a tally), `gaussian` and `histogram` (the
             paper's Algorithm 2), `method2` and `method3` (its other two methods, in the stationary case),
             `monte-carlo` (its Algorithm 1), or `mean-mdp` (one number: no uncertainty).
@@ -72,6 +75,8 @@ def evaluate(
         mdps: sampled MDPs; by default `draws` for joint and monte-carlo, the paper's 10 for gaussian and histogram,
             and 1,000 for method2 and method3.
         draws: value functions to return.
+        accuracy: for joint and monte-carlo, instead of draws: as many as make the Monte Carlo errors of the interval's
+            ends at most this share of its width.
         lookahead: induction steps for an infinite horizon; by default enough for 99.9% of the value's weight. Ignored
             unless the induction starts at `zero` or `pooled`: an MDP's own values need no steps.
         final: psi_H, where the induction starts without a horizon: `zero`, each sampled MDP's `own` infinite-horizon
@@ -109,6 +114,11 @@ def evaluate(
     check_choice("method", method, METHODS)
     check_choice("final value", final or "zero", FINALS)
     check_numbers(discount, level, seed, horizon=horizon, draws=draws, mdps=mdps, lookahead=lookahead)
+    check_accuracy(accuracy)
+    if accuracy is not None and (method not in ("joint", "monte-carlo") or final == "pooled"):
+        raise UserError("An accuracy is for joint and monte-carlo, which can draw more: leave it out, or name draws.")
+    if method == "moments" and not (horizon is None and final is None and lookahead is None and reward_range is None):
+        raise UserError("moments knows the infinite horizon: leave out horizon, lookahead, final and reward_range.")
     if horizon is not None and final not in (None, "zero"):
         raise UserError(
             f"After a horizon of {horizon} steps nothing counts, so final cannot be '{final}': leave it out."
@@ -135,7 +145,12 @@ def evaluate(
         return dataclasses.replace(value, start_draws=found.start)
     else:
         question = Question(ready, policy)
-        samples, notes = _sampled(question, method, final, seed, mdps or draws, lookahead)
+        if method == "moments":
+            return _moments(question, level, seed, draws)
+        if method != "mean-mdp":
+            return _drawn(question, method, final, seed, mdps or draws, lookahead, accuracy, level)
+        samples = ready.mean_mdp().values(question.policy, ready.discount, ready.horizon)[None]
+        notes = {}
     return posterior_of(question, samples, method, level, notes, seed)
 
 
@@ -146,31 +161,66 @@ def _even(prior: str | Prior, method: str) -> str | Prior:
     return even_name(prior)
 
 
-def _sampled(question: Question, method: str, final: str | None, seed: int, mdps: int, lookahead: int | None):
-    """Values in the mean MDP, or in sampled ones, each solved by itself.
+def _moments(question: Question, level: float, seed: int, draws: int) -> ValuePosterior:
+    """Closed forms, and draws that have them."""
+    moments = second_order(question.ready, question.policy)
+    rough = roughness(moments)
+    samples = matched_draws(moments, seed, draws)
+    notes = {"inaccurate": [] if rough is None else [rough]}
+    value = posterior_of(question, samples[:, :-1], "moments", level, notes, seed)
+    return dataclasses.replace(value, start_draws=samples[:, -1])
+
+
+def _drawn(
+    question: Question,
+    method: str,
+    final: str | None,
+    seed: int,
+    mdps: int,
+    lookahead: int | None,
+    accuracy: float | None,
+    level: float,
+) -> ValuePosterior:
+    """Values in sampled MDPs, each solved by itself.
 
     With psi_H a point for each MDP the joint belief is Monte Carlo over the MDPs; with psi_H at their own values every
     step of the induction changes nothing, and the exact solution is all there is to compute.
     """
     ready: Problem = question.ready
-    if method == "mean-mdp":
-        return ready.mean_mdp().values(question.policy, ready.discount, ready.horizon)[None], {}
-    notes: dict[str, Any] = {"mdps": mdps}
+    notes: dict[str, Any] = {}
     horizon = ready.horizon
     if final == "zero" and horizon is None:
         horizon = question.steps(lookahead)
         notes |= {"lookahead": horizon, "final": final}
-    models = SampledMDPs(ready, seed, mdps)
-    return models.values(question.policy[None], horizon)[:, 0], notes
+    drawn = StartDraws(ready, question.policy[None], seed, horizon, helped=method == "joint")
+
+    def summarise() -> Enough:
+        start, linear = drawn.start()
+        law = drawn.laws(start, linear, np.ones((1, 1)))[0]
+        return Enough((start[:, 0], law), [errors_of(start[:, 0], level, law)])
+
+    found, warning = until(drawn, mdps, accuracy, summarise)
+    start, law = found
+    notes |= {"mdps": len(start), "inaccurate": [] if warning is None else [warning]}
+    value = posterior_of(question, drawn.values[:, 0], method, level, notes, seed, start)
+    # Draws without end were bounded, which the law of the others does not know of.
+    return value if value.diagnostics.get("endless") else dataclasses.replace(value, start_law=law)
 
 
 def posterior_of(
-    question: Question, samples, method: str, level: float, notes: dict[str, Any], seed: int
+    question: Question, samples, method: str, level: float, notes: dict[str, Any], seed: int, start=None
 ) -> ValuePosterior:
-    """The posterior that consists of some draws; those of the first states belong to the seed."""
+    """The posterior that consists of some draws; those of the first states belong to the seed.
+
+    `start` are the draws' start values, where they are known already.
+    """
     ready = question.ready
     samples = np.where(ready.only_ends, 0.0, np.asarray(samples, dtype=np.float64))
     samples, endless = bounded(ready, samples, samples @ ready.start, level, "the policy")
+    if ready.start_count is None or method not in SAMPLED:
+        start = None
+    elif start is None or endless:
+        start = ready.start_values(samples, seed)
     if endless:
         notes = notes | {"endless": endless}
     if method in KNOWING:
@@ -189,7 +239,7 @@ def posterior_of(
         level=level,
         state_labels=ready.log.state_labels,
         ends=ready.only_ends,
-        start_draws=ready.start_values(samples, seed) if method in SAMPLED and ready.start_count is not None else None,
+        start_draws=start,
     )
 
 

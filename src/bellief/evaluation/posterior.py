@@ -4,18 +4,22 @@ import dataclasses
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from bellief.errors import UserError
 from bellief.evaluation.diagnostics import CANNOT_TELL, explain
+from bellief.evaluation.start_law import StartLaw
 from bellief.logs.labels import find
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+
+# Methods whose numbers have a Monte Carlo error.
+DRAWN = ("joint", "monte-carlo", "bootstrap")
 
 KINDS = ("equal-tailed", "highest-density")
 
@@ -30,6 +34,8 @@ class ValuePosterior:
     policy may use a pair that was never tried, and then `sd` is NaN while quantiles remain meaningful. `start_draws`
     are draws of the start value where the first states are uncertain too; without them it is `samples @ start`. `ends`
     marks states in which the log's episodes only ever end: they are worth zero, and tables and pictures leave them out.
+    `start_law` is a better estimate of the start value's law than its draws are (`evaluation.start_law`): summaries
+    and probabilities of the start value come from it where there is one.
 
     >>> import bellief
     >>> data = bellief.Transitions.from_arrays([0, 1] * 20, [0, 0] * 20, [2.0, 0.0] * 20, [1, 0] * 20)
@@ -52,6 +58,7 @@ class ValuePosterior:
     state_labels: tuple[str, ...] | None = None
     start_draws: Float[np.ndarray, "N"] | None = None
     ends: Bool[np.ndarray, "S"] | None = None
+    start_law: StartLaw | None = None
 
     @property
     def states(self) -> int:
@@ -122,7 +129,7 @@ class ValuePosterior:
 
     def prob(self, predicate: Callable[[np.ndarray], Any], state: int | str | None = None) -> float:
         """Posterior probability of a statement about the start value, or that of a state: `prob(lambda v: v > 10)`."""
-        values = self.samples_of(state)
+        values = self._start_points if state is None else self.samples_of(state)
         answers = np.asarray(predicate(values))
         if answers.shape != values.shape:
             answers = np.array([bool(predicate(value)) for value in values])
@@ -133,7 +140,20 @@ class ValuePosterior:
     def start_summary(self, level: float | None = None, kind: str = "equal-tailed") -> dict[str, float | None]:
         """Mean, sd and credible interval of the value averaged over first states."""
         exists = bool(self.sd_exists[self.start > 0].all())
-        return summarise_values(self.start_samples, exists, self._level(level), kind)
+        return summarise_values(self._start_points, exists, self._level(level), kind)
+
+    @property
+    def _start_points(self) -> Float[np.ndarray, "N"]:
+        """Equally likely start values: points of the law, or the draws."""
+        return self.start_samples if self.start_law is None else self.start_law.points
+
+    def start_errors(self, level: float | None = None) -> "Errors | None":
+        """Monte Carlo errors of the start value's mean and of the ends of its interval; None where nothing was drawn
+        or too little.
+        """
+        if self.method not in DRAWN:
+            return None
+        return errors_of(self.start_samples, self._level(level), self.start_law)
 
     def explain(self) -> list[str]:
         """Diagnostics and warnings, in sentences."""
@@ -146,14 +166,9 @@ class ValuePosterior:
         return level
 
     def _interval_error(self) -> float | None:
-        """Monte Carlo error of the interval's ends: half the distance of the order statistics one error apart."""
-        draws = np.sort(self.start_samples)
-        if len(draws) < 20:
-            return None
-        tail, count = (1 - self.level) / 2, len(draws)
-        error = np.sqrt(tail * (1 - tail) / count)
-        ends = [np.quantile(draws, np.clip([p - error, p + error], 0, 1)) for p in (tail, 1 - tail)]
-        return float(max(high - low for low, high in ends) / 2)
+        """The larger Monte Carlo error of the interval's ends."""
+        errors = errors_of(self.start_samples, self.level, self.start_law)
+        return None if errors is None else max(errors.low, errors.high)
 
     def to_dict(self, level: float | None = None) -> dict[str, Any]:
         """Everything but the draws, as plain numbers: the document that `bellief evaluate --json` prints."""
@@ -169,6 +184,7 @@ class ValuePosterior:
             "discount": self.discount,
             "level": level,
             "start": self.start_summary(level),
+            "monte_carlo_error": None if (errors := self.start_errors(level)) is None else errors.to_dict(),
             "per_state": [
                 {
                     "state": names[state],
@@ -227,6 +243,38 @@ class ValuePosterior:
         from bellief.plots.cards import posterior_card
 
         return posterior_card(self)
+
+
+class Errors(NamedTuple):
+    """Monte Carlo (standard) errors of a mean and of the ends of an interval, and the larger of the ends' errors as a
+    share of the interval's width.
+    """
+
+    mean: float
+    low: float
+    high: float
+    share_of_width: float
+
+    def to_dict(self) -> dict[str, float]:
+        """Plain numbers."""
+        return self._asdict()
+
+
+def errors_of(samples: Float[np.ndarray, "N"], level: float, law: StartLaw | None = None) -> Errors | None:
+    """Errors of what a law or, without one, draws tell about a number; None with fewer than 20 draws."""
+    tail, count = (1 - level) / 2, len(samples)
+    if law is not None:
+        mean, low, high = law.mean_error, law.error_at(tail), law.error_at(1 - tail)
+        width = float(np.subtract(*np.quantile(law.points, [1 - tail, tail])))
+    elif count < 20:
+        return None
+    else:
+        # Half the distance of the order statistics one error of the level apart.
+        error = np.sqrt(tail * (1 - tail) / count)
+        ends = [np.quantile(samples, np.clip([p - error, p, p + error], 0, 1)) for p in (tail, 1 - tail)]
+        low, high = (float(end[2] - end[0]) / 2 for end in ends)
+        mean, width = float(np.std(samples)) / np.sqrt(count), float(ends[1][1] - ends[0][1])
+    return Errors(float(mean), low, high, max(low, high) / width if width > 0 else 0.0)
 
 
 def interval(samples: Float[np.ndarray, "N *rest"], level: float, kind: str = "equal-tailed"):

@@ -14,7 +14,7 @@ from bellief.evaluation.problem import Problem
 JAX_METHODS = ("gaussian", "histogram", "method2", "method3")
 
 # Methods whose draws have the spread of the posterior.
-SAMPLED = ("joint", "monte-carlo", "method2", "method3")
+SAMPLED = ("joint", "monte-carlo", "moments", "method2", "method3")
 
 # An infinite horizon is cut where what lies beyond it weighs less than this.
 TRUNCATION = 1e-3
@@ -61,6 +61,7 @@ class Question:
             warnings.append("The posterior has no finite variance (a reward never observed is heavy-tailed): no sd.")
         if notes.get("cannot_tell"):
             warnings.insert(0, notes["cannot_tell"])
+        warnings += notes.get("inaccurate", [])
         if "endless" in notes:
             warnings.insert(0, endless_sentence(notes["endless"]))
         if method in ("gaussian", "histogram"):
@@ -86,4 +87,4 @@ class Question:
             "time_in_unvisited_pairs": covered.time_in_unvisited,
             "effective_visits": covered.effective_visits,
             "warnings": warnings,
-        } | {name: note for name, note in notes.items() if name not in ("degenerate", "cannot_tell")}
+        } | {name: note for name, note in notes.items() if name not in ("degenerate", "cannot_tell", "inaccurate")}

@@ -150,6 +150,13 @@ def sample(
     return projected.centre + deviation * np.sqrt(projected.width * variance), variance * projected.noise
 
 
+def expected(belief: Rewards, held: rows.Rows, drawn: rows.Drawn) -> Float[np.ndarray, "n R"]:
+    """Expected mean reward of each row given its probabilities."""
+    if belief.outcomes is None:
+        return np.broadcast_to(belief.location, (len(drawn.cell_share), len(belief.location)))
+    return _project(belief, held, drawn).centre
+
+
 def _variance(belief: Rewards, held: rows.Rows, seed: int, draws) -> Float[np.ndarray, "n R"]:
     return belief.rate / noise.gamma(belief.shape, noise.keys(seed, noise.VARIANCE, held.row), draws)
 

@@ -1,0 +1,201 @@
+"""Closed moments, the linear term and the improved law of start values, against brute force."""
+
+import json
+
+import numpy as np
+import pytest
+
+import bellief
+from bellief import Transitions, compare, evaluate
+from bellief.errors import UserError
+from bellief.evaluation import skewed_law
+from bellief.evaluation.accuracy import StartDraws
+from bellief.evaluation.linear_term import dirichlet_cumulants
+from bellief.evaluation.problem import prepare
+from bellief.evaluation.sampled import SampledMDPs
+from bellief.evaluation.start_law import start_law
+from bellief.evaluation.value_moments import second_order
+
+STATES, ACTIONS = 4, 2
+
+
+def make_log(visits: int, seed: int = 0, ends: float = 0.0) -> Transitions:
+    """So many visits of every pair of a random MDP, with rewards that vary and, with some chance, an end."""
+    random = np.random.default_rng(seed)
+    chance, reward = random.dirichlet(np.full(STATES, 0.5), (STATES, ACTIONS)), random.normal(size=(STATES, ACTIONS))
+    rows = [(s, a) for s in range(STATES) for a in range(ACTIONS) for _ in range(visits)]
+    following = [int(random.choice(STATES, p=chance[row])) for row in rows]
+    paid = [float(reward[row] + 0.3 * random.normal()) for row in rows]
+    ended = (random.random(len(rows)) < ends) if ends else None
+    return Transitions.from_arrays([s for s, _ in rows], [a for _, a in rows], paid, following, terminated=ended)
+
+
+POLICY = np.array([[0.7, 0.3], [1.0, 0.0], [0.2, 0.8], [0.5, 0.5]])
+
+
+def check_moments(visits: int, draws: int, prior: str, discount: float, ends: float) -> None:
+    """Means within 0.02 standard deviations and standard deviations within 5%, beyond four Monte Carlo errors."""
+    problem = prepare(make_log(visits, ends=ends), discount, prior=prior)
+    found = second_order(problem, POLICY)
+    values = SampledMDPs(problem, 3, draws).values(POLICY[None])[:, 0]
+    values = np.column_stack([values, problem.start_values(values, 3)])
+    sd = values.std(0)
+    assert (np.abs(found.mean - values.mean(0)) < (0.02 + 4 / np.sqrt(draws)) * sd).all()
+    assert (np.abs(found.sd / sd - 1) < 0.05 + 4 / np.sqrt(2 * draws)).all()
+
+
+@pytest.mark.parametrize(
+    ("prior", "discount", "ends"),
+    [("logged", 0.9, 0.0), ("sparse", 0.95, 0.0), ("paper", 0.9, 0.0), ("logged", 0.9, 0.1)],
+)
+def test_moments_are_those_of_sampled_mdps(prior, discount, ends):
+    check_moments(20, 20_000, prior, discount, ends)
+
+
+@pytest.mark.slow
+def test_moments_against_a_million_draws():
+    check_moments(20, 1_000_000, "logged", 0.9, 0.0)
+
+
+def test_cumulants_of_dirichlet_means():
+    mean, weight, numbers = np.array([[0.2, 0.5, 0.3]]), np.array([4.0]), np.array([[1.0, -2.0, 3.0]])
+    numbers = numbers - (mean * numbers).sum()
+    draws = np.random.default_rng(0).dirichlet(weight * mean[0], 1_000_000) @ numbers[0]
+    second, third, fourth = (float(one[0]) for one in dirichlet_cumulants(mean, numbers, weight))
+    assert (draws**2).mean() == pytest.approx(second, rel=0.01)
+    assert (draws**3).mean() == pytest.approx(third, abs=0.02 * second**1.5)
+    assert (draws**4).mean() - 3 * (draws**2).mean() ** 2 == pytest.approx(fourth, abs=0.03 * second**2)
+
+
+def start_draws(count: int, visits: int = 20, seed: int = 1) -> StartDraws:
+    problem = prepare(make_log(visits), 0.9)
+    drawn = StartDraws(problem, POLICY[None], seed, None, helped=True)
+    drawn.extend(count)
+    return drawn
+
+
+def test_linear_term_has_the_law_that_is_claimed():
+    drawn = start_draws(20_000)
+    start, linear = drawn.start()
+    assert drawn.terms is not None
+    law = drawn.terms.law(drawn.problem, np.ones((1, 1)))
+    x = linear[:, 0] / law.sd[0]
+    assert abs(x.mean()) < 5 / np.sqrt(len(x))
+    assert x.var() == pytest.approx(1, abs=5 * np.sqrt(2.5 / len(x)))
+    assert (x**3).mean() == pytest.approx(law.skewness[0], abs=5 * np.sqrt(20 / len(x)))
+    assert np.corrcoef(x, start[:, 0])[0, 1] > 0.95
+
+
+def test_draws_are_the_same_whether_helped_or_continued():
+    drawn, again = start_draws(100), start_draws(60)
+    again.extend(100)
+    plain = SampledMDPs(drawn.problem, 1, 100).values(POLICY[None])
+    np.testing.assert_array_equal(drawn.values, plain)
+    np.testing.assert_allclose(again.values, drawn.values, rtol=1e-12)
+    np.testing.assert_allclose(again.start()[1], drawn.start()[1], rtol=1e-9, atol=1e-12)
+    data = make_log(20)
+    joint, monte_carlo = (evaluate(data, POLICY, 0.9, method=name, draws=100) for name in ("joint", "monte-carlo"))
+    np.testing.assert_array_equal(joint.samples, monte_carlo.samples)
+
+
+def test_law_is_closer_than_draws():
+    """Root mean square errors over 100 repeats of 100 draws each."""
+    drawn = start_draws(20_000)
+    start, linear = (field[:, 0] for field in drawn.start())
+    assert drawn.terms is not None
+    shape = [float(field[0]) for field in drawn.terms.law(drawn.problem, np.ones((1, 1)))]
+    truth = np.array([start.mean(), *np.quantile(start, [0.05, 0.95])])
+    plain, better, told = [], [], []
+    for repeat in range(100):
+        own = slice(100 * repeat, 100 * repeat + 100)
+        law = start_law(start[own], linear[own], *shape)
+        assert law is not None
+        plain.append([start[own].mean(), *np.quantile(start[own], [0.05, 0.95], method="weibull")])
+        better.append([law.points.mean(), *np.quantile(law.points, [0.05, 0.95])])
+        told.append([law.mean_error, law.error_at(0.05), law.error_at(0.95)])
+    plain_error, error = (np.sqrt(((np.array(one) - truth) ** 2).mean(0)) for one in (plain, better))
+    assert (error < 0.5 * plain_error).all()
+    assert (np.mean(told, 0) < 2.5 * error).all()
+    assert (np.mean(told, 0) > 0.4 * error).all()
+
+
+def test_a_useless_linear_term_changes_nothing():
+    random = np.random.default_rng(0)
+    assert start_law(random.normal(size=500), random.normal(size=500), 1.0, 0.0, 0.0) is None
+    assert start_law(np.ones(500), np.zeros(500), 0.0, 0.0, 0.0) is None
+    assert start_law(random.normal(size=10), random.normal(size=10), 1.0, 0.0, 0.0) is None
+
+
+def test_a_wrong_law_is_found_out():
+    """With enough draws the law of x is taken from them, and what depends on x from the draws as well."""
+    x = np.random.default_rng(0).standard_exponential(100_000) - 1
+    law = start_law(x, x, 1.0, 0.0, 0.0)
+    assert law is not None
+    np.testing.assert_allclose(np.quantile(law.points, [0.05, 0.95]), np.quantile(x, [0.05, 0.95]), atol=0.05)
+
+
+def test_skewed_points():
+    points = skewed_law.points(np.array([-0.8, 0.0, 0.8]), 1001)
+    assert (np.diff(points, axis=0) >= 0).all()
+    np.testing.assert_allclose(points.mean(0), 0, atol=1e-12)
+    np.testing.assert_allclose((points**2).mean(0), 1)
+    np.testing.assert_allclose((points**3).mean(0), [-0.8, 0, 0.8], atol=0.05)
+
+
+def test_moments_method(tmp_path):
+    data = make_log(20)
+    value, reference = evaluate(data, POLICY, 0.9, method="moments"), evaluate(data, POLICY, 0.9, draws=4000)
+    found = second_order(prepare(data, 0.9), POLICY)
+    np.testing.assert_allclose(value.mean, found.mean[:-1])
+    np.testing.assert_allclose(value.sd, found.sd[:-1])
+    np.testing.assert_allclose(value.interval(), reference.interval(), atol=0.1 * reference.sd.max())
+    summary, other = value.start_summary(), reference.start_summary()
+    assert all(summary[name] == pytest.approx(other[name], abs=0.08 * other["sd"]) for name in summary)
+    # The draws depend on one another as values do.
+    np.testing.assert_allclose(np.corrcoef(value.samples.T), np.corrcoef(reference.samples.T), atol=0.15)
+    assert value.start_errors() is None
+    assert not value.diagnostics["warnings"]
+
+
+def test_moments_says_where_it_is_rough():
+    # Without a discount the value depends on how soon episodes end, and by far more than linearly.
+    rough = evaluate(make_log(20, ends=0.1), POLICY, 1.0, method="moments")
+    assert any("closed form is rough" in warning for warning in rough.diagnostics["warnings"])
+    with pytest.raises(UserError, match="no variance"):
+        evaluate(Transitions.from_arrays([0], [0], [1.0], [1]), "uniform", 0.9, method="moments", prior="paper")
+    with pytest.raises(UserError, match="leave out horizon"):
+        evaluate(make_log(5), POLICY, 0.9, method="moments", horizon=3)
+
+
+def test_accuracy_is_reached_and_reported(tmp_path):
+    data = make_log(20)
+    coarse, fine = (evaluate(data, POLICY, 0.9, accuracy=share) for share in (0.02, 0.004))
+    for value, share in ((coarse, 0.02), (fine, 0.004)):
+        errors = value.start_errors()
+        assert errors is not None
+        assert errors.share_of_width <= share
+        assert value.to_dict()["monte_carlo_error"] == errors.to_dict()
+    assert len(coarse.samples) < len(fine.samples)
+    again = bellief.ValuePosterior.load(fine.save(tmp_path / "value.npz"))
+    assert json.dumps(again.to_dict()) == json.dumps(fine.to_dict())
+    assert again.prob(lambda values: values > again.start_summary()["low"]) == pytest.approx(0.95, abs=0.002)
+    with pytest.raises(UserError, match="accuracy must lie"):
+        evaluate(data, POLICY, 0.9, accuracy=0.0)
+    with pytest.raises(UserError, match="joint and monte-carlo"):
+        evaluate(data, POLICY, 0.9, method="moments", accuracy=0.01)
+
+
+def test_compare_knows_the_law_of_differences():
+    data = make_log(20)
+    found = compare(data, {"one": POLICY, "other": "uniform"}, 0.9, draws=200, simulations=0)
+    many = compare(data, {"one": POLICY, "other": "uniform"}, 0.9, draws=20_000, simulations=0, seed=9)
+    truth = many.samples[:, 0] - many.samples[:, 1]
+    rows = {row["policy"]: row["difference_to_best"] for row in found.to_dict()["policies"]}
+    worse = next(name for name in rows if name != found.best)
+    sign = 1 if worse == "one" else -1
+    assert rows[worse]["mean"] == pytest.approx(sign * truth.mean(), abs=0.05 * truth.std())
+    assert rows[worse]["sd"] == pytest.approx(truth.std(), rel=0.1)
+    assert rows[found.best]["mean"] == 0
+    asked = compare(data, {"one": POLICY, "other": "uniform"}, 0.9, accuracy=0.02, simulations=0)
+    for row in asked.to_dict()["policies"]:
+        assert row["monte_carlo_error"]["share_of_width"] <= 0.02
