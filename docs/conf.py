@@ -15,6 +15,7 @@ release = installed_version("bellief")
 version = release
 
 extensions = [
+    "folded",
     "mathml",
     "myst_parser",
     "sphinx.ext.autodoc",

@@ -1,9 +1,11 @@
-"""The documentation: links lead somewhere, and every block of Python and every `bellief` command runs.
+"""The documentation: links lead somewhere; every block of Python and every `bellief` command runs, and prints what the
+page shows below it (tools/doc_outputs.py).
 
-Large numbers are made small before a block runs (`SMALLER`); everything else is run as it is printed. Shell
-lines that are no `bellief` command must be among those that are run elsewhere (`OTHER_LINES`).
+Large numbers are made small before a block runs (`SMALLER`); everything else is run as it is printed. Shell lines that
+are no `bellief` command must be among those that are run elsewhere (`OTHER_LINES`).
 """
 
+import importlib.util
 import re
 import shlex
 from pathlib import Path
@@ -13,11 +15,15 @@ import pytest
 from bellief.cli import main
 
 ROOT = Path(__file__).parents[1]
+_SPEC = importlib.util.spec_from_file_location("doc_outputs", ROOT / "tools" / "doc_outputs.py")
+doc_outputs = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(doc_outputs)
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [page for page in PAGES if "_build" not in page.parts and "generated" not in page.parts]
 
 # Pages whose code has a test of its own: (file of the test).
 ELSEWHERE = {"own-data.md": "tests/test_tutorials.py", "add-an-agent.md": "tests/contracts/test_plugins.py"}
+NO_OUTPUT = ("add-an-agent.md",)
 SMALLER = {
     r"20_000|20000\b|\b5000\b": "60",
     r"runs=10\b": "runs=2",
@@ -108,33 +114,9 @@ def smaller(text):
     return text
 
 
-def write_log(path):
-    """A walk on NChain, which the examples that mix a log with a learned policy mean."""
-    import numpy as np
-
-    generator, rows, state = np.random.default_rng(0), ["state,action,reward,next_state"], 0
-    for _ in range(120):
-        action = int(generator.integers(2))
-        forward = (action == 1) != (generator.random() < 0.2)
-        after, reward = (min(state + 1, 4), 10 * (state == 4)) if forward else (0, 2)
-        rows.append(f"{state},{action},{reward},{after}")
-        state = after
-    path.write_text("\n".join(rows) + "\n")
-
-
-def write_plant(folder):
-    """A log of vectors, and a policy for it."""
-    import numpy as np
-
-    generator = np.random.default_rng(0)
-    states, actions = np.cumsum(0.1 * generator.normal(size=(61, 2)), axis=0), generator.integers(0, 2, 60)
-    rows = [
-        f"{a},{b},{action},{-a * a},{c},{d}"
-        for (a, b), action, (c, d) in zip(states, actions, states[1:], strict=False)
-    ]
-    head = "state_heat,state_flow,action,reward,next_state_heat,next_state_flow"
-    (folder / "plant.csv").write_text("\n".join([head, *rows]) + "\n")
-    (folder / "weights.csv").write_text("action,constant,heat,flow\n0,0,1,0\n1,0,-1,0\n")
+def left_out(arguments):
+    """`bellief app` runs until it is interrupted: tests/app."""
+    return arguments[0] == "app" or arguments in WHOLE or any(part in " ".join(arguments) for part in LEFT_OUT)
 
 
 @pytest.mark.slow
@@ -148,10 +130,7 @@ def test_examples_run(page, tmp_path, monkeypatch, capsys):
     import bellief
 
     monkeypatch.chdir(tmp_path)
-    write_log(tmp_path / "log.csv")
-    policy = "state,action,probability\n" + "".join(f"{state},1,1\n" for state in range(5))
-    (tmp_path / "new.csv").write_text(policy)
-    write_plant(tmp_path)
+    doc_outputs.write_files(page.read_text(), tmp_path)
     (tmp_path / "README.md").write_text((ROOT / "README.md").read_text())
     for number, block in enumerate(blocks(page, "yaml")):
         (tmp_path / ("sweep.yaml" if number == 0 else f"other{number}.yaml")).write_text(smaller(block))
@@ -159,12 +138,34 @@ def test_examples_run(page, tmp_path, monkeypatch, capsys):
         (tmp_path / "sweep.yaml").write_text(
             "name: chains\nsteps: 20\nruns: 1\nenvironments: [nchain]\nagents: [psrl]\n"
         )
-    for arguments in commands(page):
-        if arguments[0] == "app":  # runs until it is interrupted: tests/app
-            continue
-        if arguments not in WHOLE and not any(part in " ".join(arguments) for part in LEFT_OUT):
-            assert main(arguments) == 0, (arguments, capsys.readouterr().err)
     names = {"bellief": bellief, "data": bellief.Transitions.from_csv("log.csv"), "policy": "uniform"}
-    for block in blocks(page, "python"):
-        exec(compile(smaller(block), name_of(page), "exec"), names)
+    as_printed = True
+    for block in doc_outputs.blocks_of(page.read_text()):
+        as_printed &= smaller(block.code) == block.code
+        output = doc_outputs.run_block(block, names, smaller, left_out)
+        if block.output is not None:
+            differs = doc_outputs.difference(block.output, output, numbers=as_printed)
+            assert differs is None, f"{differs}\nRegenerate: python tools/doc_outputs.py {name_of(page)}"
     plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("found", "numbers", "same"),
+    [
+        ("mean 3.01 of 7\n", True, True),
+        ("mean 4.00 of 7\n", True, False),
+        ("mean 4.00 of 7\n", False, True),
+        ("median 3.00 of 7\n", False, False),
+        ("mean 3.00 of 7\nand more\n", True, False),
+    ],
+)
+def test_outputs_are_compared(found, numbers, same):
+    assert (doc_outputs.difference("mean 3.00 of 7\n", found, numbers) is None) == same
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_code_that_prints_has_its_output_below(page):
+    for block in doc_outputs.blocks_of(page.read_text()):
+        if page.name in NO_OUTPUT or block.language != "python" or not re.search(r"^print\(", block.code, re.M):
+            continue
+        assert block.output, f"{name_of(page)} shows no output of\n{block.code}"

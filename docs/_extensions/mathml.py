@@ -1,15 +1,20 @@
 """A Sphinx extension that writes formulas as MathML, which browsers draw themselves: no script, no font, no network."""
 
+import re
 from typing import Any
 
 from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 
+# The glyph of a prime is raised already; as a superscript it would be too small to read.
+_PRIME = re.compile(r"<msup>(<mi>\w+</mi>)<mi>&#x02032;</mi></msup>")
+_RAISED = r'<mrow>\1<mo lspace="0" rspace="0">&#x02032;</mo></mrow>'
+
 
 def mathml(latex: str, display: str) -> str:
     """A formula as MathML. The converter knows `align*` where Markdown elsewhere wants `aligned`."""
-    return convert(latex.replace("{aligned}", "{align*}"), display=display)
+    return _PRIME.sub(_RAISED, convert(latex.replace("{aligned}", "{align*}"), display=display))
 
 
 def _visit_inline(translator: Any, node: nodes.math) -> None:

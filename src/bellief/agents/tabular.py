@@ -16,8 +16,9 @@ Such an agent imports `init`, `act`, `update`, `policy` and `State` from here an
 True
 >>> tabular.policy(None, state).sum(1).tolist()
 [1.0, 1.0, 1.0, 1.0, 1.0]
->>> tabular.sample_mdps(jax.random.split(key, 3), PAPER_PRIOR, state.belief, spaces, discount=0.9).reward.shape
-(3, 5, 2)
+>>> mdps = tabular.sample_mdps(jax.random.split(key, 3), PAPER_PRIOR, state.belief, spaces, discount=0.9)
+>>> mdps.reward.shape, tabular.zeros(mdps).shape
+((3, 5, 2), (3, 5))
 """
 
 from typing import Any, NamedTuple, TypeVar
