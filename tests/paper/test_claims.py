@@ -70,6 +70,13 @@ def test_similar(bbi, expected):
     assert "not computed" not in judged.note
 
 
+@pytest.mark.parametrize(("reward", "expected"), [(0.5, NOT_REPRODUCED), (0.95, REPRODUCED), (1.5, REPRODUCED)])
+def test_competitive_is_not_behind(reward, expected):
+    test = sweep_claims.not_behind("nchain", "BBI", "PSRL")
+    results = make_results({"BBI": make_runs(reward, 0.02), "PSRL": make_runs(1.0)})
+    assert judge(Claim("fig:x", "task", "sentence", LEAST, test, "competitive"), results).verdict == expected
+
+
 def test_what_was_not_computed_is_too_small_and_says_so():
     judged = judge(Claim("fig:x", "task", "sentence", LEAST, SIMILAR, "similar"), make_results({"BBI": make_runs(1.0)}))
     assert judged.verdict == TOO_SMALL

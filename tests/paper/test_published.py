@@ -9,8 +9,8 @@ from markupsafe import Markup
 from bellief.errors import UserError
 from bellief.paper import pages, sentences, summary
 from bellief.paper.document import build_document
-from bellief.paper.files import charts_csv
-from bellief.paper.items import ITEMS
+from bellief.paper.files import charts_csv, to_csv
+from bellief.paper.items import DISTANCES, ITEMS
 from bellief.paper.quotes import QUOTES
 from bellief.report import static_chart
 from bellief.report.document import NOT_REPRODUCED, TOO_SMALL
@@ -41,6 +41,22 @@ def test_csv_files_are_made_from_the_summary():
     for item in ITEMS.values():
         if charts := PUBLISHED.charts.get(item.label):
             assert (ROOT / "docs" / "paper" / f"{item.stem}.csv").read_text() == charts_csv(charts), AGAIN
+
+
+def test_tables_are_made_from_the_summary():
+    compared = 0
+    for item in ITEMS.values():
+        if tables := PUBLISHED.tables.get(item.label):
+            name = item.stem if item.kind == DISTANCES else f"{item.stem}-table"
+            written = (ROOT / "docs" / "paper" / f"{name}.csv").read_text()
+            assert written == "\n".join(to_csv(table) for table in tables), AGAIN
+            compared += 1
+    assert compared > 5
+
+
+def test_the_page_says_which_runs_were_not_kept():
+    assert "were not kept" in PUBLISHED.provenance
+    assert PUBLISHED.provenance in pages.index_page(PUBLISHED)
 
 
 def test_a_summary_survives_its_file():

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from bellief.beliefs import normal_gamma
 from bellief.errors import UserError
 from bellief.experiments.settings import build_config
 from bellief.induction.bayes_optimal import Problem, draw_mdps
@@ -42,8 +43,9 @@ def bayesian_returns(
 ) -> Float[np.ndarray, "runs H"]:
     """Discounted returns of the first 1, ..., `horizon` steps, each run in an MDP of its own from the prior.
 
-    The agent has the problem's prior about transitions and its discount. It plans before every step. One with a belief
-    about rewards starts out knowing them, as the Bayes-optimal policy does; others have to find out.
+    The agent has the problem's discount and plans before every step. One with the paper's beliefs has the problem's
+    prior about transitions and starts out knowing the rewards, as the Bayes-optimal policy does; others have to find
+    out.
 
     Args:
         problem: one whose outcomes are the next states and whose pseudo-counts are all equal, as `from_rewards` makes.
@@ -104,10 +106,10 @@ def _spaces(problem: Problem) -> tuple[Spaces, float]:
 
 
 def _with_rewards(state: Any, reward: jax.Array) -> Any:
-    """The state of an agent whose belief about rewards, if it has one, is certain."""
-    if not hasattr(state, "belief"):
+    """The state of an agent whose belief about rewards, if it has the paper's, is certain."""
+    rewards = getattr(getattr(state, "belief", None), "rewards", None)
+    if not isinstance(rewards, normal_gamma.Statistics):
         return state
-    rewards = state.belief.rewards
     known = rewards._replace(
         count=jnp.full_like(rewards.count, KNOWN), mean=reward.astype(rewards.mean.dtype), squares=rewards.squares
     )

@@ -12,7 +12,7 @@ the average of the rollouts, which is unbiased. Both cost O(H^2) steps of the mo
 >>> from bellief.induction import continuous_rollouts as rollouts
 >>> from bellief.mdp.linear import Form, LinearGaussianMDP
 >>> line, box = parse("constant+raw", 1), jnp.array([[-9.0], [9.0]])
->>> moves, pay = jnp.array([[[1.0], [0.0]]]), jnp.array([[0.0, 9.0]])  # one action goes right by 1; a step pays s
+>>> moves, pay = jnp.array([[[1.0], [0.0]]]), jnp.array([[0.0, 1.0]])  # one action goes right by 1; a step pays s
 >>> model = LinearGaussianMDP(moves, jnp.zeros((1, 1, 1)), pay, jnp.array(0.0), box)
 >>> world = rollouts.World(Form("difference", line, line), lambda state: jnp.array(0.0), line, box, 0.5, False, None)
 >>> models, plans = jax.tree.map(lambda leaf: leaf[None], model), jnp.zeros((3, 1, 2))

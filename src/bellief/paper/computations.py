@@ -208,7 +208,7 @@ COMPUTATIONS: dict[str, Computation] = {
         "statements beside the figures, NChain",
         _scales(
             {"data_sets": 2, "mdps": 20, "depth": 3},
-            *({"data_sets": number, "mdps": 1_000, "depth": 5} for number in (10, 20, 20)),
+            *({"data_sets": number, "mdps": 1_000, "depth": 5} for number in (20, 20, 20)),
         ),
         _identities,
     ),

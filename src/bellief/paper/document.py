@@ -42,10 +42,11 @@ def build_document(summary: Summary, chosen: Sequence[Item]) -> Document:
         MARGIN_NOTE,
         "Curves marked 'ours' are not in the paper: BBI with our joint value belief and optimistic rule.",
     ]
+    facts = [("scale", summary.scale), ("seed", str(SEED))]
     if summary.provenance:
-        told.append(summary.provenance)
+        facts.append(("provenance", summary.provenance))
     if smaller := smaller_than_scale(summary):
-        told.append(f"Computed at other sizes than the scale's: {'; '.join(smaller)}.")
+        facts.append(("other sizes than the scale's", "; ".join(smaller)))
     verdicts = [
         Verdict(
             one.claim.item.replace(":", "-"),
@@ -59,7 +60,7 @@ def build_document(summary: Summary, chosen: Sequence[Item]) -> Document:
         if one.verdict == name
     ]
     sections = [_section(item, summary) for item in chosen]
-    return Document(TITLE, told, verdicts, sections, [("scale", summary.scale), ("seed", str(SEED))])
+    return Document(TITLE, told, verdicts, sections, facts)
 
 
 def _section(item: Item, summary: Summary) -> Section:

@@ -11,6 +11,7 @@ from bellief.paper.files import to_markdown
 from bellief.paper.quotes import ABSTRACT, CONCLUSION, QUOTES, RESULTS
 from bellief.report.document import NOT_REPRODUCED, UNDER_SPECIFIED, Table
 
+ALGORITHMS = "section 3, Algorithms"
 SETUP, ENVIRONMENTS = "section 4.1, Experimental Setup", "section 4.2, Description of Environments"
 
 
@@ -43,6 +44,19 @@ SENTENCES: tuple[Sentence, ...] = (
     _quoted("memory"),
     _quoted("q-discrete"),
     _quoted("mean-field"),
+    Sentence(
+        "When the horizon T is small, we can set H = T - t.",
+        ALGORITHMS,
+        reason="An option of the agent (`lifetime`). With it the plan of a known MDP is that of backwards induction at "
+        "every step, by a test.",
+    ),
+    Sentence(
+        "In that case, it is also possible to use a histogram representation for psi_i, so that it can be calculated "
+        "by simply adding weights to bins according to (10).",
+        ALGORITHMS,
+        reason="Possible, and an option of evaluation and agent (`histogram`); histograms are kept state by state, "
+        "because one over value functions has bins^S cells.",
+    ),
     Sentence(
         "Each algorithm updates its policy at steps t = 1, 3, 6, 10, ....",
         SETUP,
@@ -111,6 +125,13 @@ SENTENCES: tuple[Sentence, ...] = (
         reason="A conjecture of the authors, with two differences at once: features and inference.",
     ),
     Sentence(
+        "Following this, we propose three possible marginalisation techniques (Methods 1, 2 and 3) and design a "
+        "Monte-Carlo approximation for Method 1.",
+        CONCLUSION,
+        reason="All three are here for policy evaluation, and compared in docs/methods.md. Control has Method 1 alone: "
+        "step by step Methods 2 and 3 are mean-field (docs/decisions.md).",
+    ),
+    Sentence(
         "We also combined this procedure with a suitable policy optimisation mechanism and showed that it can be "
         "competitive with the state of the art.",
         CONCLUSION,
@@ -149,8 +170,8 @@ SENTENCES: tuple[Sentence, ...] = (
 # What a second reading found that looked for one under which the sentence holds, by quote; told where a claim is not
 # reproduced or under-specified, and asked for where it is not reproduced.
 SECOND_READINGS: dict[str, str] = {
-    "similar": "Maze: BBI is ahead of PSRL by 19% of the optimum, so the abstract's weaker word, competitive, holds and "
-    "similar does not. In the first 100,000 steps all three earn next to nothing there and are similar; the caption "
+    "similar": "Maze: BBI is ahead of PSRL by 19% of the optimum, so the abstract's weaker word, competitive, holds "
+    "and similar does not. In the first 100,000 steps all three earn next to nothing and are similar; the caption "
     "has 10^6 steps. Over the whole run instead of its last half the gap is about 17%.",
     "unsatisfactory": "DoubleLoop: of the five tasks together the sentence holds, because VDQN fails on both lakes. Of "
     "this task no reading was found. VDQN's settings are not printed: with learning rates of 0.0001, 0.001 (the cited "
@@ -162,7 +183,7 @@ SECOND_READINGS: dict[str, str] = {
     "look-ahead of 100 steps, each run has 6 to 12% of the true spread, and the five runs together 31 to 76%. With 20 "
     "steps, which the paper prints for continuous tasks, each run has 58 to 79%, and the sentence would hold; but then "
     "its distance to the truth after 1,000 steps is 0.55 to 0.85 of the mean MDP's, and the paper's table has 0.98.",
-    "rollouts": "Neither the tasks and sizes nor the test are printed. On NChain formula 3 is ahead with fifty runs, and "
+    "rollouts": "Neither the tasks and sizes nor the test are printed. On NChain formula 3 is ahead with fifty runs; "
     "with ten the intervals would be twice as wide and hold zero. On DoubleLoop the three differ by less than 0.2% of "
     "the optimum (20 runs of 50,000 steps), and there the sentence holds.",
     "stable": "Both the last half and the whole curve on its logarithmic axis were looked at, and of lists both with "
@@ -200,9 +221,9 @@ def sentences_page(judgements: Sequence[Judgement]) -> str:
         "want "
         "tested, and those of the other sections that are. A sentence may stand behind several claims, one a task; "
         "sizes "
-        "and numbers of each are on [the page of results](index.md). Where a claim is not reproduced, the last "
-        "column says "
-        "what a second reading found that looked for one under which it holds. Made by `bellief paper --docs`.",
+        "and numbers of each are on [the page of results](index.md). Where a claim is not reproduced or "
+        "under-specified, the last column says what a second reading found that looked for one under which it holds. "
+        "Made by `bellief paper --docs`.",
         "",
     ]
     return "\n".join([*head, ""]) + to_markdown(table).partition("\n\n")[2]
