@@ -6,6 +6,7 @@ turn, so that whatever else the machine is doing meets all of them. Peers are in
     python benchmarks/run.py                         # everything: about fifteen minutes on two idle cores
     python benchmarks/run.py --only "psrl 100000"    # one workload; may be repeated
     python benchmarks/run.py --no-peers --repeats 3  # ours alone
+    python benchmarks/run.py --first-use             # `bellief run` in new processes, with and without its cache
 
 Writes docs/results/speed.json and docs/images/speed.png. A run of everything adds a line to benchmarks/history.jsonl,
 which `python benchmarks/history.py` reads for regressions.
@@ -18,6 +19,7 @@ import platform
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,6 +46,9 @@ COMMANDS = {
     "bellief --help": ["-m", "bellief", "--help"],
     "bellief list envs": ["-m", "bellief", "list", "envs"],
 }
+
+# What is kept from one process to the next, in the order in which they are measured.
+CACHES = ("nothing cached", "filled cache")
 
 
 class Side:
@@ -108,10 +113,30 @@ def measure_starts(repeats: int) -> dict[str, list[float]]:
     return times
 
 
+def measure_first_use(repeats: int) -> dict[str, list[float]]:
+    """Wall time of 1,000 steps on NChain by the command line, in a new process each time, with its defaults."""
+    times: dict[str, list[float]] = {}
+    for _ in range(repeats):
+        for agent in ("psrl", "bbi"):
+            command = [sys.executable, "-m", "bellief", "run", "--env", "nchain", "--agent", agent, "--steps", "1000"]
+            with tempfile.TemporaryDirectory() as cache:
+                environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "XDG_CACHE_HOME": cache}
+                environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+                for kept in CACHES:
+                    began = time.perf_counter()
+                    subprocess.run(
+                        [*command, "--quiet"],
+                        check=True,
+                        stdout=subprocess.DEVNULL,
+                        stderr=subprocess.DEVNULL,
+                        env=environment,
+                    )
+                    times.setdefault(f"bellief run, {agent}, {kept}", []).append(time.perf_counter() - began)
+    return times
+
+
 def measure_demo() -> dict[str, list[float]]:
     """The demonstration from start to finish, once."""
-    import tempfile
-
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "BELLIEF_COMPILATION_CACHE": "off"}
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
@@ -167,11 +192,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--only", action="append", metavar="'WORKLOAD SIZE'", help="for example 'posterior 100'")
+    parser.add_argument(
+        "--first-use", action="store_true", help="only new processes of 'bellief run', printed, not kept"
+    )
     parser.add_argument("--no-peers", action="store_true", help="ours alone")
     parser.add_argument("--no-demo", action="store_true", help="leave the demonstration out")
     parser.add_argument("--peers-python", type=Path, help="an interpreter that has the peers already")
     parser.add_argument("--out", type=Path, default=RESULTS, help="a file; the picture then lies beside it")
     options = parser.parse_args()
+    if options.first_use:
+        return show("first use", measure_first_use(options.repeats))
     chosen = [one for one in WORKLOADS if not options.only or f"{one[0]} {one[1]}" in options.only]
     if options.only and not chosen:
         known = ", ".join(f"'{name} {size}'" for name, size in WORKLOADS)
@@ -187,6 +217,7 @@ def main() -> None:
 
     if not options.only:
         keep("start", measure_starts(options.repeats))
+        keep("first use", measure_first_use(options.repeats))
     sides = {"ours": Side("ours", sys.executable)}
     if not options.no_peers:
         sides["peers"] = Side("peers", options.peers_python or peers_python())

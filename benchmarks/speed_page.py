@@ -74,6 +74,15 @@ def others(seconds: dict) -> list[str]:
         lines.append(f"| {words} | {written(ratio(seconds, workload, one, other))} |")
     for workload, name, words in (
         ("start", "bellief --help", "`bellief --help`, seconds"),
+        *(
+            (
+                "first use",
+                f"bellief run, {agent}, {kept}",
+                f"`bellief run --agent {agent} --steps 1000`, a new process, {kept}, seconds",
+            )
+            for agent in ("psrl", "bbi")
+            for kept in ("nothing cached", "filled cache")
+        ),
         ("full_chain quick 10000", "Bellief", "fig:full_chain quick (50 runs x 10^4, paper mode), seconds"),
         ("demo", "bellief demo", "`bellief demo`, start to finish, nothing kept, seconds"),
     ):

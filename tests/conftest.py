@@ -1,5 +1,7 @@
 """Fixtures shared by the tests of the numerical layers. Oracles are written in NumPy and share no code with Bellief."""
 
+import contextlib
+import ctypes
 import gc
 import resource
 from types import SimpleNamespace
@@ -21,8 +23,9 @@ def pytest_addoption(parser):
     )
 
 
-# Compiled programs stay in memory; beyond this they are dropped at the end of a file.
+# Compiled programs stay in memory; beyond these limits they are dropped, at the end of a file and after a test.
 MOST_RESIDENT = 600 * 2**20
+MOST_WITHIN_FILE = 1200 * 2**20
 
 
 def pytest_configure(config):
@@ -39,13 +42,27 @@ def resident():
         return int(file.read().split()[1]) * resource.getpagesize()
 
 
+def drop_programs(most):
+    """Drop what is compiled if more memory than that is in use, and give the freed memory back to the system."""
+    if resident() > most:
+        jax.clear_caches()
+        gc.collect()
+        with contextlib.suppress(OSError, AttributeError):  # other C libraries than GNU's have no such function
+            ctypes.CDLL(None).malloc_trim(0)
+
+
 @pytest.fixture(autouse=True, scope="module")
 def bounded_memory():
     """A worker's memory does not grow with the number of files."""
     yield
-    if resident() > MOST_RESIDENT:
-        jax.clear_caches()
-        gc.collect()
+    drop_programs(MOST_RESIDENT)
+
+
+@pytest.fixture(autouse=True)
+def bounded_memory_within_file(bounded_memory):
+    """Nor beyond measure within one."""
+    yield
+    drop_programs(MOST_WITHIN_FILE)
 
 
 @pytest.fixture

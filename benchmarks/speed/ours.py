@@ -159,7 +159,7 @@ def contestants(workload, size):
     """Functions of a seed, or `Shared` ones, by name."""
     if workload in AGENTS:
         return {
-            "Bellief, one run": lambda seed: bellief.run("nchain", AGENTS[workload], size, 1, seed, width=1).total,
+            "Bellief, one run": lambda seed: bellief.run("nchain", AGENTS[workload], size, 1, seed).total,
             "Bellief, per run of 50": Shared(run(AGENTS[workload], size, 50), 50),
         }
     if workload == "bbi update":

@@ -1,7 +1,5 @@
 """Every agent in the registry keeps the contract."""
 
-import functools
-
 import pytest
 
 from bellief.registry import AGENTS, DISCRETE
@@ -13,15 +11,9 @@ SLOW = ("bbi", "psrl", "ube")
 MARKED = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in COUNTING]
 
 
-@functools.cache
-def trial_of(name):
-    """Compiled once for all tests of an agent."""
-    return prepare(name)
-
-
 @pytest.mark.parametrize("name", MARKED)
 def test_agent_keeps_the_contract(name):
-    trial = trial_of(name)
+    trial = prepare(name)
     for rule in RULES:
         rule(trial)
 

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Generator
 from concurrent.futures import FIRST_EXCEPTION, CancelledError, ThreadPoolExecutor, wait
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from bellief.experiments.checkpoints import Checkpoints, Progress, gather, gather_saved
 from bellief.experiments.collect import Collector
@@ -13,6 +12,9 @@ from bellief.experiments.event_loop import Snapshot
 from bellief.fast import placement
 from bellief.fast.placement import Places
 from bellief.processors import cores
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def run_batches(
@@ -42,6 +44,8 @@ def run_batches(
     with ThreadPoolExecutor(workers(len(batches), places)) as pool:
         try:
             futures = [pool.submit(one_batch, numbers) for numbers in batches]
+            import pandas  # noqa: F401  # for the results: imported while batches are compiled, not before
+
             finished, _ = wait(futures, return_when=FIRST_EXCEPTION)
             for future in finished:
                 future.result()
@@ -52,8 +56,10 @@ def run_batches(
             raise
 
 
-def by_run(batches: list[dict[str, np.ndarray]], width: int, runs: int) -> pd.DataFrame:
+def by_run(batches: list[dict[str, np.ndarray]], width: int, runs: int) -> "pd.DataFrame":
     """The batches' columns in one frame, with run numbers in place of lanes, without the runs that were padding."""
+    import pandas as pd
+
     numbers = np.concatenate([columns["lane"] + width * place for place, columns in enumerate(batches)])
     real = numbers < runs
     others = {name: np.concatenate([columns[name] for columns in batches]) for name in batches[0] if name != "lane"}

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from bellief.agents import oracle
 from bellief.envs import Environment, make_any
@@ -17,6 +16,7 @@ from bellief.plots import statistics
 from bellief.registry import AGENTS, find, looks_like_gymnasium
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
 
@@ -33,7 +33,7 @@ class AgentComparison:
     results: dict[str, RunResult]
     optimum: float | None
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> "pd.DataFrame":
         """One row per agent; the columns are those of `to_dict`, with intervals as `_low` and `_high`."""
         rows = []
         for entry in self.to_dict()["agents"]:
@@ -44,6 +44,8 @@ class AgentComparison:
                 else:
                     flat[name] = value
             rows.append(flat)
+        import pandas as pd
+
         return pd.DataFrame(rows).set_index("agent")
 
     def to_dict(self) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from jaxtyping import Float, Int
 
 from bellief.errors import UserError, shorten
@@ -17,6 +16,7 @@ from bellief.policies import save_policy
 from bellief.processors import check_memory
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
 # Curves are read at about this many steps, evenly spaced on a logarithmic axis.
@@ -62,8 +62,8 @@ class RunResult:
     smoothed: Float[np.ndarray, "runs G"]
     policies: Float[np.ndarray, "runs S A"]
     gain: Float[np.ndarray, "runs"]
-    episodes: pd.DataFrame | None
-    info: pd.DataFrame
+    episodes: "pd.DataFrame | None"
+    info: "pd.DataFrame"
     updates: int
     seconds: float
     over: Int[np.ndarray, "runs G"] | None = None
@@ -146,13 +146,15 @@ class RunResult:
             }
         return summary
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> "pd.DataFrame":
         """One row per run and reading: run, step, total, smoothed; in continuous states also over, falls, survived."""
         runs, readings = self.total.shape
         columns = {"run": np.repeat(np.arange(runs), readings), "step": np.tile(self.step, runs)}
         for name in ("total", "smoothed", "over", "falls", "survived"):
             if getattr(self, name) is not None:
                 columns[name] = getattr(self, name).ravel()
+        import pandas as pd
+
         return pd.DataFrame(columns)
 
     def plot(self, ax: "Axes | None" = None, **style: Any) -> "Axes":
