@@ -1,4 +1,4 @@
-"""Write docs/results/log-coverage.md from the rows of benchmarks/icu_sepsis.py and benchmarks/log_coverage.py.
+"""Write docs/results/log-coverage.md from the rows of icu_sepsis.py, log_coverage.py and logged_calibration.py here.
 
 python benchmarks/log_coverage_page.py
 """
@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
+LEVELS = (0.5, 0.8, 0.9, 0.95)
 BEGIN, END = "<!-- {} -->", "<!-- end of {} -->"
 
 
@@ -60,7 +61,8 @@ def environments() -> str:
     lines = ["| task | transitions | logs | logged | logged-0.1 | bootstrap | difference to logged-0.1 | cannot tell |",
              "|---|---|---|---|---|---|---|---|"]  # fmt: skip
     for (task, size), rows in table.groupby(["task", "size"], sort=False):
-        cells = {method: cell.set_index("log") for method, cell in rows.groupby("method")}
+        every = rows.groupby("log").method.transform("nunique") == rows.method.nunique()
+        cells = {method: cell.set_index("log") for method, cell in rows[every].groupby("method")}
         gap = cells["logged"].covered - cells["logged-0.1"].covered
         shown = [f"{cells[method].covered.mean():.2f} ({cells[method].width.median():.3g})" for method in
                  ("logged", "logged-0.1", "bootstrap")]  # fmt: skip
@@ -71,11 +73,35 @@ def environments() -> str:
     return "\n".join(lines)
 
 
+def calibration() -> str:
+    """Coverage in problems drawn from the prior's own model."""
+    lines = [
+        "| problem | simulations | known: 50% | 80% | 90% | 95% | uniform ranks, p | from the log: 50% | 80% | 90% "
+        "| 95% | width of 90%, known | from the log |",
+        "|" + "---|" * 13,
+    ]
+    for row in pd.read_csv(RESULTS / "logged-calibration.csv").sort_values("size").to_dict("records"):
+        name = f"{row['states']} states, {row['actions']} actions, {row['transitions']:,} transitions"
+        name += f", discount {row['discount']:g}" + (", episodes end" if row["ends"] else "")
+        known, estimated = (
+            " | ".join(f"{row[f'{kind}_{level}']:.3f}" for level in LEVELS) for kind in ("known", "estimated")
+        )
+        lines.append(
+            f"| {name} | {row['simulations']:,} | {known} | {row['uniform_ranks_p']:.2g} | {estimated} | "
+            f"{row['known_width_0.9']:.3g} | {row['estimated_width_0.9']:.3g} |"
+        )
+    return "\n".join(lines)
+
+
 def main() -> None:
-    """Put both tables into the page."""
+    """Put the tables into the page."""
     path = RESULTS / "log-coverage.md"
     text = path.read_text()
-    for name, table in (("hospital", hospital()), ("environments", environments())):
+    for name, table in (
+        ("hospital", hospital()),
+        ("environments", environments()),
+        ("calibration", calibration()),
+    ):
         begin, end = BEGIN.format(name), END.format(name)
         head, _, rest = text.partition(begin)
         text = f"{head}{begin}\n{table}\n{end}{rest.partition(end)[2]}"
