@@ -2,6 +2,7 @@
 
     python benchmarks/fold.py --rows 20000000 100000000 --rounds 3
     python benchmarks/fold.py --rows 20000000 --copies 50
+    python benchmarks/fold.py --rows 20000000 100000000 --rounds 4 --out folding.json
 
 Every measurement is a new process, imports included; the two programs take turns, and ratios are of the best of each:
 of wall time, and of processor time, which other work on the machine changes less.
@@ -84,18 +85,23 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[20_000_000])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--copies", type=int, default=1)
+    parser.add_argument("--out", type=Path, help="a file for what is printed, as a JSON list")
     parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         child(options.child[0], options.child[1:])
         return
+    found = []
     for rows in options.rows:
         for episodes in (False, True):
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "log.parquet"
                 make(path, rows, episodes)
                 files = [str(path)] * options.copies
-                print(json.dumps({"episodes": episodes} | compare(files, options.rounds)), flush=True)
+                found.append({"episodes": episodes} | compare(files, options.rounds))
+                print(json.dumps(found[-1]), flush=True)
+    if options.out is not None:
+        options.out.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -5,13 +5,13 @@
 
 Every measurement is a new process with nothing cached; the programs take turns, and ratios are of the best times. The
 716-state logs are of the clinicians in ICU-Sepsis where that package is installed, and are left out where it is not.
-`--warm` times repeated calls of `bellief.evaluate` in one process at several numbers of states.
+`--only warm` times repeated calls of `bellief.evaluate` in one process at several numbers of states; `--tiny` runs all
+of it on logs of no interest, to see that it works.
 """
 
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -63,20 +63,21 @@ def random_log(states: int, actions: int = 4, visits: int = 10, seed: int = 0):
     return state, action, rng.normal(np.cos(state), 0.5), after
 
 
-def timed(command: list[str], source: str | None = None) -> tuple[float, float]:
-    """Wall time in seconds and peak memory in MB of a new process with nothing cached."""
-    with tempfile.TemporaryDirectory() as home:
+def timed(command: list[str], source: str | None = None) -> dict[str, float]:
+    """Wall and processor time in seconds and peak memory in MB of a new process with nothing cached."""
+    with tempfile.TemporaryDirectory() as home, open(f"{home}/errors", "w+") as errors:
         env = os.environ | {"HOME": home, "XDG_CACHE_HOME": f"{home}/.cache"}
         if source is not None:
             env["PYTHONPATH"] = source
-        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         began = time.perf_counter()
-        done = subprocess.run(command, env=env, capture_output=True, text=True, cwd=home)
+        process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=errors, cwd=home)
+        _, status, used = os.wait4(process.pid, 0)
         wall = time.perf_counter() - began
-        if done.returncode:
-            raise SystemExit(f"{' '.join(command)}: {done.stderr.strip()[-500:]}")
-        after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-        return wall, max(before, after) / 1024
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            errors.seek(0)
+            raise SystemExit(f"{' '.join(command)}: {errors.read().strip()[-500:]}")
+        return {"seconds": wall, "cpu": used.ru_utime + used.ru_stime, "MB": used.ru_maxrss / 1024}
 
 
 def best(programs: dict[str, tuple[list[str], str | None]], rounds: int) -> dict[str, float]:
@@ -84,7 +85,7 @@ def best(programs: dict[str, tuple[list[str], str | None]], rounds: int) -> dict
     found: dict[str, list[float]] = {name: [] for name in programs}
     for _ in range(rounds):
         for name, (command, source) in programs.items():
-            found[name].append(timed(command, source)[0])
+            found[name].append(timed(command, source)["seconds"])
     return {name: min(times) for name, times in found.items()}
 
 
@@ -115,27 +116,31 @@ def small_commands(folder: Path, rounds: int, before: str | None) -> list[dict]:
     ]
 
 
-def large_logs(folder: Path) -> list[dict]:
-    rows = []
+def large_logs(folder: Path, before: str | None, tiny: bool) -> list[dict]:
+    asked: dict[str, list[str]] = {}
     try:
-        for patients in (2_000, 18_000):
+        for patients in (20,) if tiny else (2_000, 18_000):
             log, policy = folder / f"sepsis{patients}.csv", folder / f"clinicians{patients}.csv"
             count = sepsis(log, policy, patients)
-            command = [sys.executable, "-m", "bellief", "evaluate", str(log), "--policy", str(policy), "--states",
-                       "716", "--actions", "25"]  # fmt: skip
-            wall, memory = timed(command)
-            rows.append({"what": f"716 states, 25 actions, {count:,} rows, 1,000 draws", "seconds": wall, "MB": memory})
+            asked[f"716 states, 25 actions, {count:,} rows, 1,000 draws"] = [
+                sys.executable, "-m", "bellief", "evaluate", str(log), "--policy", str(policy), "--states", "716",
+                "--actions", "25",
+            ]  # fmt: skip
     except FileNotFoundError as missing:
         print(f"Left out: {missing}", file=sys.stderr)
-    log = folder / "large.npz"
-    np.savez(log, *random_log(100_000, actions=4, visits=5))
+    log, states = folder / "large.npz", 5_000 if tiny else 100_000
+    np.savez(log, *random_log(states, actions=4, visits=5))
     code = (
         "import sys, numpy as np, bellief; "
         "data = bellief.Transitions.from_arrays(*np.load(sys.argv[1]).values()); "
         "print(bellief.evaluate(data, discount=0.95, draws=200))"
     )
-    wall, memory = timed([sys.executable, "-c", code, str(log)])
-    rows.append({"what": "100,000 states, 2,000,000 rows, 200 draws", "seconds": wall, "MB": memory})
+    asked[f"{states:,} states, {20 * states:,} rows, 200 draws"] = [sys.executable, "-c", code, str(log)]
+    rows = []
+    for what, command in asked.items():
+        rows.append({"what": what} | timed(command))
+        if before is not None:
+            rows[-1] |= {f"{name} before": value for name, value in timed(command, before).items()}
     return rows
 
 
@@ -153,9 +158,9 @@ print(min(times))
 """
 
 
-def warm_calls(rounds: int, before: str | None) -> list[dict]:
+def warm_calls(rounds: int, before: str | None, tiny: bool) -> list[dict]:
     rows = []
-    for states in WARM_STATES:
+    for states in WARM_STATES[: 1 if tiny else None]:
         code = WARM.format(here=str(HERE), states=states, rounds=rounds)
         row = {"what": f"bellief.evaluate again, {states} states, 1,000 draws"}
         for name, source in (("seconds", None), ("before", before)):
@@ -173,6 +178,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--before", help="the src folder of another version, measured beside this one")
     parser.add_argument("--only", nargs="*", default=["small", "large", "warm"])
+    parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     rows = []
@@ -180,9 +186,9 @@ def main() -> None:
         if "small" in options.only:
             rows += small_commands(Path(folder), options.rounds, options.before)
         if "large" in options.only:
-            rows += large_logs(Path(folder))
+            rows += large_logs(Path(folder), options.before, options.tiny)
         if "warm" in options.only:
-            rows += warm_calls(options.rounds, options.before)
+            rows += warm_calls(options.rounds, options.before, options.tiny)
     for row in rows:
         print(json.dumps(row))
     if options.out is not None:

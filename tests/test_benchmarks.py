@@ -2,6 +2,8 @@
 
 import importlib
 import importlib.util
+import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -82,3 +84,26 @@ def test_a_command_of_the_soak_can_be_made_again(soak, tmp_path):
         arguments = [one.replace(str(tmp_path / place), "") for one in command.arguments]
         made.append((arguments, alone, killed, soak.contents(tmp_path / place)))
     assert made[0] == made[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "keys"),
+    [
+        ("fold.py", ["--rows", "1000", "--rounds", "1"], ["episodes", "ratio", "cpu_ratio", "bellief_mb"]),
+        pytest.param(
+            "log_commands.py", ["--tiny", "--rounds", "1", "--only", "warm"], ["what", "seconds"],
+            marks=pytest.mark.slow,
+        ),
+    ],
+)  # fmt: skip
+def test_figures_about_logs_are_printed_and_written(tmp_path, name, options, keys):
+    script = HISTORY.parent / name
+    if not script.exists():
+        pytest.skip("the benchmarks are not part of this installation")
+    out = tmp_path / "found.json"
+    command = [sys.executable, str(script), *options, "--out", str(out)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    written = json.loads(out.read_text())
+    written = written if isinstance(written, list) else written["rows"]
+    assert [json.loads(line) for line in told] == written
+    assert set(keys) <= written[0].keys()

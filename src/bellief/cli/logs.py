@@ -300,11 +300,14 @@ def register(app: typer.Typer) -> None:
 
 @contextlib.contextmanager
 def _answer(doing: str, source: LogSource, plot: Path | None, report: Path | None, quiet: bool, rows: bool = False):
-    """Read the log piece by piece, let the command compute, and write picture and page, all under one progress bar."""
-    with progress(doing, quiet):
+    """Read the log piece by piece under a progress bar; compute, and write picture and page, under another."""
+    with contextlib.ExitStack() as bars:
 
         def ask(compute: Callable[[Any], Any]) -> Any:
-            result = compute(source.rows() if rows else source.log())
+            with progress("Reading", quiet) as told:
+                log = source.rows() if rows else source.log(told)
+            bars.enter_context(progress(doing, quiet))
+            result = compute(log)
             if plot is not None:
                 axes = result.comparison.plot() if not hasattr(result, "plot") else result.plot()
                 show.write_picture(axes, plot)

@@ -31,10 +31,11 @@ def check(
     quiet: Quiet = False,
 ) -> None:
     """Is the log what evaluation takes it for: Markov, steady, without stray rewards?"""
+    with progress("Reading", quiet):
+        log = source.rows()
     with progress("Checking", quiet):
         from bellief.decisions import check as check_log
 
-        log = source.rows()
         document = check_log(log, permutations=permutations, seed=seed).to_dict()
     document["columns"] = log.origin.columns
     document["unused_columns"] = list(log.origin.unused)
@@ -73,11 +74,13 @@ def sensitivity(
     quiet: Quiet = False,
 ) -> None:
     """Does the answer depend on the prior? The same evaluation under eight of them."""
+    with progress("Reading", quiet) as told:
+        log = source.log(told)
     with progress("Evaluating under several priors", quiet):
         from bellief.decisions import prior_sensitivity
 
         document = prior_sensitivity(
-            source.log(),
+            log,
             policy,
             discount,
             threshold=threshold,

@@ -23,6 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from bellief.evaluation.blas import one_thread
+
 # Up to so many states tables and batched LAPACK are used. With 1,000 draws and ten visits of every pair, tables took
 # 0.15 s and the sparse way 0.12 s at 60 states, 0.40 and 0.18 s at 100.
 DENSE_STATES = 50
@@ -249,7 +251,8 @@ def _iterate(matrix: Any, discount: float, constant, guide: Guide | None, transp
     guided = LinearOperator((size, size), matvec=precondition, dtype=np.float64) if helps else None
     if inverse is None:  # many states: GMRES would spend its time on orthogonalising long vectors
         most = KRYLOV_STEPS * RESTARTS
-        found, _ = bicgstab(operator, constant.ravel(), x0=start, M=guided, rtol=TOLERANCE, maxiter=most)
+        with one_thread():
+            found, _ = bicgstab(operator, constant.ravel(), x0=start, M=guided, rtol=TOLERANCE, maxiter=most)
     else:
         options = {"rtol": TOLERANCE, "restart": GUIDED_STEPS, "maxiter": 1}
         found, _ = gmres(operator, constant.ravel(), x0=start, M=guided, **options)

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from bellief.evaluation import chains, rewards, rows
+from bellief.evaluation.blas import one_thread
 from bellief.evaluation.rows import Rows
 
 # Up to so many states systems of equations are solved as tables.
@@ -193,4 +194,5 @@ class _Chain(NamedTuple):
 
         step = self.backward if transposed else self.forward
         operator = LinearOperator((states, states), matvec=lambda x: x - discount * step(x), dtype=np.float64)
-        return bicgstab(operator, constant, x0=constant.copy(), rtol=chains.TOLERANCE, maxiter=2_000)[0]
+        with one_thread():  # threads of BLAS would wait for one another at every product of two vectors
+            return bicgstab(operator, constant, x0=constant.copy(), rtol=chains.TOLERANCE, maxiter=2_000)[0]
