@@ -172,7 +172,7 @@ def main() -> None:
             rows = measure(task, visits, options.repeats, options.truth, tuple(options.budgets))
             begins = not path.exists()
             with path.open("a", newline="") as file:
-                writer = csv.DictWriter(file, FIELDS)
+                writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
                 if begins:
                     writer.writeheader()
                 writer.writerows(rows)
@@ -193,6 +193,9 @@ def markdown(frame: pd.DataFrame) -> str:
         "`python benchmarks/accuracy.py`; repeats and the truth's draws as given in each line. See "
         "[the mathematics](../accuracy.md).",
     ]
+    cells = len(frame[["task", "visits"]].drop_duplicates())
+    ran = f"Run so far: {cells} of {len(TASKS) * len(VISITS)} cells, on a machine with other work, where times vary."
+    lines += ["", ran]
     for budget in sorted(set(frame["budget"]) - {0}):
         lines += ["", f"## The time of {budget:,} plain draws", ""]
         head = (
