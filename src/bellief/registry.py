@@ -278,7 +278,7 @@ BOX_GYMNASIUM_IDS = {"BelliefPendulum-v0": "pendulum", "LinearModel-v0": "linear
 
 def register_with_gymnasium() -> None:
     """Make our environments known to Gymnasium: now, or as soon as it is imported. Harmless to call again."""
-    if "gymnasium" in sys.modules:
+    if sys.modules.get("gymnasium") is not None:
         _register(sys.modules["gymnasium"])
     elif not any(isinstance(finder, _AfterGymnasium) for finder in sys.meta_path):
         sys.meta_path.insert(0, _AfterGymnasium())
@@ -287,11 +287,17 @@ def register_with_gymnasium() -> None:
 class _AfterGymnasium(importlib.abc.MetaPathFinder):
     """Waits for the import of Gymnasium, which commands about logs do not need and would pay 0.05 s for."""
 
+    searching = False
+
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
-        if fullname != "gymnasium":
+        if fullname != "gymnasium" or self.searching:
             return None
-        sys.meta_path.remove(self)
-        found = importlib.util.find_spec(fullname)
+        # The other finders are asked. This one stays: whoever looks for a module need not import it.
+        self.searching = True
+        try:
+            found = importlib.util.find_spec(fullname)
+        finally:
+            self.searching = False
         if found is not None and found.loader is not None:
             run: Any = found.loader.exec_module
 

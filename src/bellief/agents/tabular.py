@@ -19,6 +19,10 @@ True
 >>> mdps = tabular.sample_mdps(jax.random.split(key, 3), PAPER_PRIOR, state.belief, spaces, discount=0.9)
 >>> mdps.reward.shape, tabular.zeros(mdps).shape
 ((3, 5, 2), (3, 5))
+>>> from bellief.agents import bbi_paper
+>>> span = tabular.value_span(bbi_paper.Config(discount=0.9), spaces, state.belief)
+>>> round(span.item(), 3)  # NChain pays 0 to 10
+100.0
 """
 
 from typing import Any, NamedTuple, TypeVar

@@ -120,20 +120,13 @@ def _threefry(
     """Threefry with 20 rounds (Salmon and others 2011) of each number: two words, which are a new key, or together the
     bits of a draw.
     """
-
-    # Operations of `jax.lax` take less time to trace than operators do.
-    def wide(word: Any) -> Array:
-        return jax.lax.broadcast(jnp.uint32(word), numbers.shape)
-
-    low, high = data[0], data[1]
-    words = (wide(low), wide(high), wide(low ^ high ^ _PARITY))
-    first, second = words[0], jax.lax.add(numbers, words[1])
+    words = (data[0], data[1], data[0] ^ data[1] ^ _PARITY)
+    second = numbers + words[1]
+    first = jnp.broadcast_to(words[0], numbers.shape)
     for turn in range(5):
         for distance in _ROTATIONS[turn % 2]:
-            first = jax.lax.add(first, second)
-            left = jax.lax.shift_left(second, wide(distance))
-            right = jax.lax.shift_right_logical(second, wide(32 - distance))
-            second = jax.lax.bitwise_xor(first, jax.lax.bitwise_or(left, right))
-        first = jax.lax.add(first, words[(turn + 1) % 3])
-        second = jax.lax.add(second, jax.lax.add(words[(turn + 2) % 3], wide(turn + 1)))
+            first = first + second
+            second = first ^ ((second << distance) | (second >> (32 - distance)))
+        first = first + words[(turn + 1) % 3]
+        second = second + words[(turn + 2) % 3] + np.uint32(turn + 1)
     return first, second
