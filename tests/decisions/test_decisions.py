@@ -13,7 +13,7 @@ from bellief.errors import UserError
 from bellief.evaluation import evaluate
 from bellief.evaluation.problem import prepare
 from bellief.evaluation.sampled import SampledMDPs
-from bellief.logs import Transitions
+from bellief.logs import Transitions, as_tally
 from bellief.priors import Prior
 from evaluation.conftest import ACTIONS, DRAWS, STATES, random_log
 
@@ -339,6 +339,16 @@ def test_tables_and_cards(data):
         assert len(result.to_pandas())
     assert comparison.plot().get_title(loc="left")
     assert plan.plot().get_title(loc="left")
+
+
+def test_no_pair_removes_more_variance_than_there_is():
+    """No engine was replaced at 340,000 miles: to first order a visit would remove many times the variance."""
+    log = as_tally("example:bus-engines")
+    rule = {label: "replace" if int(label.split("-")[0]) >= 340 else "keep" for label in log.state_labels}
+    plan = collect_next(log, rule, 0.99, reward_range=(-10.2, 0.0), draws=200)
+    assert plan.variance is not None
+    assert plan.reduction.max() == plan.variance
+    assert plan.to_dict(1)["pairs"][0]["share"] == 1
 
 
 def test_a_single_draw_has_no_variance_and_still_a_picture():

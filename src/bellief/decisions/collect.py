@@ -158,6 +158,9 @@ def collect_next(
     reduction[np.isnan(reduction)] = np.inf  # the difference of two infinite variances
     start = problem.start_values(values, seed)
     variance = float(start.var(ddof=1)) if np.isfinite(reduction).all() and draws > 1 else None
+    if variance is not None:
+        # Of pairs that were hardly seen the first order promises more than there is to remove.
+        reduction = np.minimum(reduction, variance)
     return CollectionPlan(reduction, time, seen, variance, visits, len(log), log.state_labels, log.action_labels)
 
 
