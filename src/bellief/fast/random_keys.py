@@ -67,19 +67,8 @@ def _seed(seed: Int[Array, ""]) -> UInt32[Array, "2"]:
 
 
 def _on_gpu(plain: Any, usual: Any, *arguments: Any) -> Any:
-    """JAX's own generator on a GPU, where it has a kernel for it.
-
-    Without a GPU only one of the two is traced: a short run spends most of its time on tracing and lowering.
-    """
-    return jax.lax.platform_dependent(*arguments, cuda=usual, default=plain) if _has_gpu() else plain(*arguments)
-
-
-@functools.cache
-def _has_gpu() -> bool:
-    try:
-        return bool(jax.devices("gpu"))
-    except RuntimeError:
-        return False
+    """JAX's own generator on a GPU, where it has a kernel for it."""
+    return jax.lax.platform_dependent(*arguments, cuda=usual, default=plain)
 
 
 def _split(data: UInt32[Array, "2"], shape: tuple[int, ...]) -> UInt32[Array, "*shape 2"]:

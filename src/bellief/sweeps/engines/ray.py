@@ -153,8 +153,8 @@ def _check_loopback(ray: Any) -> None:
 
 
 def _inherited() -> dict[str, str]:
-    """Settings of JAX that decide numbers must be those of the driver."""
-    return {name: value for name, value in os.environ.items() if name.startswith("JAX_")}
+    """Settings of JAX and of its compiler that decide numbers must be those of the driver."""
+    return {name: value for name, value in os.environ.items() if name.startswith("JAX_") or name == "XLA_FLAGS"}
 
 
 class _Control:
