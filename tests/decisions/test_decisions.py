@@ -54,6 +54,13 @@ def test_equal_policies_share_the_chance(data):
     assert result.expected_regret.tolist() == [0, 0]
 
 
+def test_one_draw_is_no_forecast(data):
+    """Equal policies are never told apart, so a forecast is due, for which one draw has no covariance."""
+    result = compare(data, {"a": [0, 0, 0], "b": [0, 0, 0]}, 0.9, draws=1)
+    assert (result.forecasts, result.more_needed) == ((), None)
+    assert result.notes == ("One draw does not tell how much more data are needed: give more draws.",)
+
+
 def test_more_data_settle_the_choice():
     """Two arms whose rewards differ by 0.5 with noise 1: sure after some hundreds of pulls, not after the first ten."""
     generator = np.random.default_rng(1)

@@ -258,6 +258,9 @@ def _with_forecasts(result: PolicyComparison, problem, tables, collector, simula
         return dataclasses.replace(result, more_needed=0, notes=(note,))
     if simulations == 0:
         return result
+    if simulations is None and len(result.samples) == 1:
+        note = "One draw does not tell how much more data are needed: give more draws."
+        return dataclasses.replace(result, notes=(note,))
     if simulations is None:
         found = preposterior.expected(problem, tables, result.samples, collector, result.target, seed)
     else:
