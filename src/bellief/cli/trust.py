@@ -147,7 +147,16 @@ def certify(
         columns.append("holds it with the scale from the log")
         rows = [[*row, other["coverage"]] for row, other in zip(rows, estimated, strict=True)]
     show.print_rows(columns, rows)
-    show.print_lines(*([document["verdict"]]))
+    show.print_lines(*_refused(document), document["verdict"])
+
+
+def _refused(document: dict[str, Any]) -> list[str]:
+    """How many logs are not in the table, where there are any."""
+    shares = [document["refused"], document["refused_with_estimated_scale"]]
+    if not any(shares):
+        return []
+    shown = " and ".join(f"{share:.0%}" for share in shares if share is not None)
+    return [f"Not counted: {shown} of the logs drawn, which evaluate refuses because the policy may run for ever."]
 
 
 def _certificate(states: int | None, features: int | None, ends: bool, prior: str, **options: Any) -> dict[str, Any]:

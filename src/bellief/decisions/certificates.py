@@ -4,6 +4,12 @@ Draw an MDP from the prior, let it produce data, evaluate a policy from the data
 falls among the posterior's draws. Over many repetitions a 90% interval must hold the truth 90% of the time, and the
 rank of the truth must be uniform (Talts et al. 2018). Everything here is NumPy, so that nothing is checked against
 itself.
+
+Under discount 1 `evaluate` refuses logs after which the policy may run for ever (`evaluation.knowledge.bounded`). Such
+logs are drawn, counted as refused, and replaced. Given the log, the truth is distributed as the posterior's draws are;
+so calibration holds as well among the logs that any rule keeps, as long as the rule sees the log and not the truth. The
+rule here is that of `evaluate`, applied to MDPs of another seed than those that are ranked: the same MDPs would lose
+their extreme values and the truth would not.
 """
 
 import dataclasses
@@ -17,6 +23,7 @@ from bellief.decisions import logged_worlds
 from bellief.decisions.worlds import draw_world, simulate, true_values
 from bellief.errors import UserError
 from bellief.evaluation.checks import check_choice, check_memory, check_numbers
+from bellief.evaluation.knowledge import EndlessError, bounded
 from bellief.evaluation.logged_prior import NAMES
 from bellief.evaluation.policy_value import METHODS, evaluate
 from bellief.evaluation.posterior import interval
@@ -25,6 +32,15 @@ from bellief.evaluation.sampled import SampledMDPs
 from bellief.priors import PAPER_PRIOR, PRIORS, Prior
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
+
+# The level at which `evaluate` decides whether a log can be answered.
+DEFAULT_LEVEL = 0.9
+
+# Added to the seed of a simulation for the MDPs that decide whether its log is answered.
+OTHER_SEED = 1 << 40
+
+# So many logs are drawn for each that is to be answered, at most.
+MOST_REFUSED = 50
 
 # The default of version 0.1 in units of its own: noise 1, pairs that differ by 1, outcomes of a pair by 0.7.
 UNIT_EVEN = dataclasses.replace(logged_worlds.UNIT, state_weight=None)
@@ -43,6 +59,12 @@ class Calibration(NamedTuple):
     ranks: Int[np.ndarray, "n"]
     draws: int
     width: dict[float, float]
+    refused: int = 0
+
+    @property
+    def refused_share(self) -> float:
+        """The share of logs that were drawn and that `evaluate` does not answer."""
+        return self.refused / (self.refused + len(self.ranks))
 
     def uniformity(self, bins: int = 20) -> float:
         """p-value of a chi-square test that ranks are uniform."""
@@ -60,7 +82,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.ranks: list[int] = []
-        self.draws = 0
+        self.draws = self.refused = 0
         self.hits: dict[float, list[bool]] = {level: [] for level in LEVELS}
         self.widths: dict[float, list[float]] = {level: [] for level in LEVELS}
 
@@ -80,6 +102,7 @@ class Tally:
             ranks=np.array(self.ranks),
             draws=self.draws,
             width={level: float(np.median(self.widths[level])) for level in LEVELS},
+            refused=self.refused,
         )
 
 
@@ -109,7 +132,7 @@ def calibrate(
     ((5,), [0.5, 0.8, 0.9, 0.95])
     """
     rng, tally = np.random.default_rng(seed), Tally()
-    for number in range(simulations):
+    for number in range(MOST_REFUSED * simulations):
         known = None
         if prior.state_weight is None:
             world = draw_world(rng, prior, states, actions, terminates)
@@ -119,22 +142,43 @@ def calibrate(
         data = simulate(rng, world, np.full((states, actions), 1 / actions), transitions)
         table = np.concatenate([policy, np.full((data.states - states, actions), 1 / actions)])
         own = seed * simulations + number
-        if method == "joint" and not options:
-            # What `evaluate` draws; it would refuse worlds that hardly ever end, which are part of the prior.
-            problem: Problem
-            if known is not None and belief_prior is None:
-                problem = logged_worlds.known_problem(data, discount, prior, known, terminates)
-            else:
-                problem = prepare(data, discount, prior=belief_prior or prior, start=0, terminates=terminates)
-            samples = SampledMDPs(problem, own, draws).values(table[None])[:, 0, 0]
+        problem: Problem
+        if known is not None and belief_prior is None:
+            problem = logged_worlds.known_problem(data, discount, prior, known, terminates)
         else:
-            samples = evaluate(
-                data, table, discount, method=method, prior=belief_prior or prior, start=0, draws=draws, seed=own,
-                terminates=terminates, **options,
-            ).start_samples  # fmt: skip
+            problem = prepare(data, discount, prior=belief_prior or prior, start=0, terminates=terminates)
+        try:
+            if discount == 1:
+                refuse_endless(problem, table, own + OTHER_SEED, draws)
+            if method == "joint" and not options:
+                samples = start_values(problem, table, own, draws)
+            else:
+                samples = evaluate(
+                    data, table, discount, method=method, prior=belief_prior or prior, start=0, draws=draws, seed=own,
+                    terminates=terminates, **options,
+                ).start_samples  # fmt: skip
+        except EndlessError:
+            tally.refused += 1
+            continue
         tally.add(samples, true_values(world, policy, discount)[0])
-        progress((number + 1) / simulations)
-    return tally.finish()
+        progress(len(tally.ranks) / simulations)
+        if len(tally.ranks) == simulations:
+            return tally.finish()
+    raise UserError(
+        f"evaluate refuses {tally.refused} of {MOST_REFUSED * simulations} logs of this size, because the policy may "
+        "run for ever: lower the discount."
+    )
+
+
+def start_values(problem: Problem, policy: Float[np.ndarray, "S A"], seed: int, draws: int) -> Float[np.ndarray, "n"]:
+    """Values of state 0 in the MDPs that `evaluate` would draw."""
+    return SampledMDPs(problem, seed, draws).values(policy[None])[:, 0, 0]
+
+
+def refuse_endless(problem: Problem, policy: Float[np.ndarray, "S A"], seed: int, draws: int) -> None:
+    """Raise what `evaluate` would raise by default, had it drawn the MDPs of this seed."""
+    samples = start_values(problem, policy, seed, draws)
+    bounded(problem, samples, samples, DEFAULT_LEVEL, "the policy")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -173,6 +217,8 @@ class Certificate:
             "levels": rows(self.known),
             "levels_with_estimated_scale": None if self.estimated is None else rows(self.estimated),
             "uniform_ranks_p": self.known.uniformity(),
+            "refused": self.known.refused_share,
+            "refused_with_estimated_scale": None if self.estimated is None else self.estimated.refused_share,
             "calibrated": self.calibrated,
             "calibrated_with_estimated_scale": None if self.estimated is None else self.calibrated_by_default,
             "verdict": self.verdict,
@@ -230,7 +276,8 @@ def certify(
     """Simulation-based calibration for problems of one size: are intervals right when the prior is?
 
     With the prior `logged` worlds come from the model in `decisions.logged_worlds`, with `logged-0.1` from that of
-    version 0.1; `estimated` asks for a second pass in which the prior is taken from each log, as `evaluate` does.
+    version 0.1; `estimated` asks for a second pass in which the prior is taken from each log, as `evaluate` does. Under
+    discount 1 logs that `evaluate` refuses are counted and replaced.
 
     >>> import bellief
     >>> found = bellief.certify(states=2, transitions=20, prior="paper", simulations=5, draws=19)

@@ -24,9 +24,12 @@ LEAST_SUPPORTED, WIDEST_BOUNDS = 0.6, 0.9
 # MDPs in which the bounds are computed; fewer with many states.
 DRAWS, FEW_DRAWS, MANY_STATES = 25, 4, 2_000
 
-
 # An episode of more steps is said to run for ever.
 ENDLESS = 1e6
+
+
+class EndlessError(UserError):
+    """Under discount 1 the policy may run for ever, so that its value has no bound."""
 
 
 class Knowledge(NamedTuple):
@@ -60,7 +63,7 @@ def bounded(
     most = ENDLESS * (max(abs(problem.log.reward_low), abs(problem.log.reward_high)) or 1.0)
     endless = float((np.abs(start) > most).mean())
     if endless > (1 - level) / 2:
-        raise UserError(
+        raise EndlessError(
             f"In {endless:.0%} of the sampled MDPs {who} hardly ever ends, so its value has no bound: give a horizon, "
             "or a discount below 1."
         )
