@@ -1,6 +1,6 @@
 """Exploration: regret on DeepSea and total reward on the tasks of the literature, the same noise for all agents.
 
-    python benchmarks/exploration.py --jobs 16 --minutes 8.5 --csv out.csv     # all of CELLS, the first ones first
+    python benchmarks/exploration.py --jobs 16 --minutes 8.5 --part 1 --csv out.csv   # PARTS[1], the first ones first
     python benchmarks/exploration.py --tasks deep-sea-10 riverswim --agents bbi ube --runs 5
     python benchmarks/exploration.py --page                                    # only write the page from the CSV
 
@@ -108,36 +108,48 @@ class Cell(NamedTuple):
     seconds: float
 
 
-SMALL = ("riverswim", "frozenlake-4x4", "cliffwalking", "grid5", "grid10")
-LARGE = ("frozenlake-8x8", "taxi", "dearden-maze")
 UNTUNED = ("six-arms", "garnet")
-CELLS = (
-    *(Cell(f"deep-sea-{size}", "bbi", 20, cost) for size, cost in ((40, 27), (30, 8), (20, 3), (10, 2))),
-    Cell("maze", "bbi", 5, 200),
-    *(Cell(task, "bamcp-10000", 1, 300) for task in ("riverswim-1000", "grid5-1000")),
-    *(Cell(f"deep-sea-{size}", "psrl", 20, cost) for size, cost in ((20, 10), (10, 3))),
-    Cell("deep-sea-10", "ube", 20, 56),
-    *(Cell(task, "bbi", 20, 10) for task in (*SMALL, *UNTUNED)),
-    *(Cell(task, "bbi", 10, 30) for task in LARGE),
-    *(Cell(task, "q-learning", 20, 1) for task in (*SMALL, *LARGE, *UNTUNED)),
-    *(Cell(task, "psrl", 20, 5) for task in (*SMALL, *UNTUNED)),
-    *(Cell(task, "ube", 10, 20) for task in (*SMALL, *UNTUNED)),
-    *(Cell(task, "bbi", 20, 10) for task in ("nchain", "doubleloop", "lavalake", "lavalake10")),
-    *(Cell("rooms", agent, 5, cost) for agent, cost in (("bbi", 70), ("q-learning", 4), ("psrl", 60))),
-    *(Cell(task, agent, 20, 2) for task in TREES for agent in ("bbi", "psrl", "ube", "q-learning")),
-    *(Cell(task, "bamcp-1000", 8, 40) for task in TREES),
-    *(Cell(task, "psrl", 10, 20) for task in LARGE),
-    *(
-        Cell(task, agent, 10, 10)
-        for task in ("cliffwalking-slippery", "deep-sea-10-stochastic")
-        for agent in ("bbi", "psrl")
+# Seconds a run of the default agents on each task.
+BBI = {
+    "dearden-maze": 60, "rooms": 40, "taxi": 30, "deep-sea-40": 27, "frozenlake-8x8": 20, "cliffwalking-slippery": 12,
+    "frozenlake-4x4": 10, "deep-sea-30": 8, "grid10": 8, "cliffwalking": 8, "garnet": 8, "lavalake10": 8, "lavalake": 5,
+    "six-arms": 5, "nchain": 4, "doubleloop": 4, "deep-sea-20": 4, "grid5": 3, "deep-sea-10-stochastic": 2,
+    "deep-sea-10": 2, "riverswim": 2,
+}  # fmt: skip
+PSRL = {
+    "taxi": 60, "deep-sea-20": 14, "frozenlake-8x8": 10, "garnet": 8, "lavalake10": 8, "cliffwalking": 7,
+    "cliffwalking-slippery": 5, "frozenlake-4x4": 6, "deep-sea-10-stochastic": 6, "grid10": 6, "six-arms": 5,
+    "lavalake": 5, "nchain": 4, "doubleloop": 4, "riverswim": 4, "deep-sea-10": 4, "grid5": 2,
+}  # fmt: skip
+UBE = {"garnet": 40, "cliffwalking": 40, "frozenlake-4x4": 20, "six-arms": 5, "grid5": 3, "riverswim": 1}
+# Two parts of about two hours of one core each, in order of importance; the longest first where all are needed.
+PARTS = {
+    1: (
+        Cell("maze", "bbi", 5, 150),
+        *(Cell(task, "bbi", 20, cost) for task, cost in BBI.items()),
+        *(Cell(task, "q-learning", 20, 1) for task in (*BBI, "maze")),
+        *(Cell(task, "psrl", 5 if task == "taxi" else 20, cost) for task, cost in PSRL.items()),
+        *(Cell(task, "ube", 10, cost) for task, cost in UBE.items()),
     ),
-    Cell("frozenlake-8x8", "ube", 5, 60),
-    *(Cell(task, "bbi", 20, 30) for task in LARGE),
-    Cell("deep-sea-30", "psrl", 4, 60),
-    Cell("deep-sea-40", "psrl", 2, 200),
-    Cell("grid10-1000", "bamcp-10000", 1, 300),
-)
+    2: (
+        *(Cell(task, "bamcp-10000", 2, 300) for task in TREES),
+        *(Cell(task, "bamcp-1000", 4, 40) for task in TREES),
+        Cell("deep-sea-10", "ube", 20, 56),
+        *(Cell(task, agent, 20, 2) for task in TREES for agent in ("bbi", "psrl", "ube", "q-learning")),
+        Cell("dearden-maze", "psrl", 10, 45),
+        Cell("rooms", "psrl", 5, 60),
+        *(Cell(task, "bbi-paper, optimistic", 5, 60) for task in ("nchain", "doubleloop", "lavalake")),
+        Cell("grid10", "ube", 5, 60),
+        Cell("frozenlake-8x8", "ube", 5, 80),
+        Cell("cliffwalking-slippery", "ube", 5, 40),
+        Cell("deep-sea-10-stochastic", "ube", 5, 60),
+        Cell("deep-sea-30", "psrl", 4, 60),
+        Cell("maze", "psrl", 2, 200),
+        *(Cell(task, "ube", 20, cost) for task, cost in UBE.items()),
+        Cell("lavalake10", "bbi-paper, optimistic", 3, 300),
+    ),
+}
+CELLS = tuple(cell for part in PARTS.values() for cell in part)
 COLUMNS = ("task", "agent", "run", "steps", "total", "last_fifth", "last_half", "regret", "misses", "solved", "seconds")
 
 
@@ -443,6 +455,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", nargs="+", choices=list(TASKS), help="only these")
     parser.add_argument("--agents", nargs="+", choices=list(AGENTS), help="only these")
+    parser.add_argument("--part", type=int, choices=list(PARTS), help="only these cells")
     parser.add_argument("--runs", type=int, help="so many runs of every cell")
     parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
     parser.add_argument("--minutes", type=float, default=1e6, help="end after so many; what is finished is kept")
@@ -470,7 +483,8 @@ def main() -> None:
 def chosen(arguments: argparse.Namespace) -> list[Cell]:
     """The cells that the command line asks for: those of CELLS, or every pair of tasks and agents that are named."""
     tasks, agents = arguments.tasks, arguments.agents
-    cells = [cell for cell in CELLS if cell.task in (tasks or TASKS) and cell.agent in (agents or AGENTS)]
+    every = CELLS if arguments.part is None else PARTS[arguments.part]
+    cells = [cell for cell in every if cell.task in (tasks or TASKS) and cell.agent in (agents or AGENTS)]
     if tasks and agents:
         known = {(cell.task, cell.agent) for cell in cells}
         cells += [Cell(*pair, 20, PORTION) for pair in itertools.product(tasks, agents) if pair not in known]

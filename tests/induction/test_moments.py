@@ -18,7 +18,7 @@ def test_back_up_is_the_law_of_total_variance():
     generator = np.random.default_rng(1)
     mean, variance = generator.normal(size=STATES) * 5, generator.random(STATES)
     discount = 0.9
-    found = moments.back_up(moments.prepare(belief, STATES + 1), jnp.float32(mean), jnp.float32(variance), discount)
+    found = moments.back_up(moments.prepare(belief, STATES + 1, discount), jnp.float32(mean), jnp.float32(variance), discount)
     posterior = np.asarray(learned_rows.weight_posterior(belief.rows), dtype=float)
     values, spread = np.append(mean, 0), np.append(variance, 0)
     reward, reward_variance = (np.asarray(part, dtype=float) for part in learned_noise.posterior(belief.rewards))
@@ -40,7 +40,7 @@ def test_back_up_is_the_law_of_total_variance():
 
 def test_slots_do_not_change_a_plan():
     belief = after(some_data())
-    problems = [moments.prepare(belief, slots) for slots in (STATES + 1, int(learned_rows.used(belief.rows)))]
+    problems = [moments.prepare(belief, slots, 0.9) for slots in (STATES + 1, int(learned_rows.used(belief.rows)))]
     mean, variance = jnp.arange(float(STATES)), jnp.ones(STATES)
     for first, second in zip(*(moments.back_up(one, mean, variance, 0.9) for one in problems), strict=True):
         np.testing.assert_allclose(first, second, rtol=1e-6)
@@ -62,7 +62,7 @@ def test_without_optimism_a_known_mdp_has_its_own_values(exact_values):
     )
     belief = belief._replace(rows=rows, rewards=belief.rewards._replace(seen=seen))
     start = moments.Values(jnp.zeros(5), jnp.zeros(5))
-    solution = moments.solve(jnp.zeros((5, 2)), moments.prepare(belief, 2), start, discount, 0.0, 1e-4, 500)
+    solution = moments.solve(jnp.zeros((5, 2)), moments.prepare(belief, 2, discount), start, discount, 0.0, 1e-4, 500)
     np.testing.assert_allclose(solution.values.mean, exact_values(mdp), rtol=2e-3)
     assert (np.asarray(solution.actions) == 1).all()
 
@@ -86,7 +86,7 @@ def test_optimism_is_carried_back_from_a_pair_never_tried():
     belief = after(data, spaces)
     start = moments.Values(jnp.zeros(4), jnp.zeros(4))
     solution = jax.jit(
-        lambda: moments.solve(jnp.zeros((4, 2)), moments.prepare(belief, 4), start, 0.9, 1.0, 1e-4, 200)
+        lambda: moments.solve(jnp.zeros((4, 2)), moments.prepare(belief, 4, 0.9), start, 0.9, 1.0, 1e-4, 200)
     )()
     assert solution.actions[:3].tolist() == [0, 0, 1]
     spread = np.sqrt(np.asarray(solution.values.variance))

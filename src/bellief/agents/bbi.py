@@ -113,7 +113,7 @@ def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> t
     tolerance = config.tolerance * belief.rewards.largest
 
     def by_rule(slots: int) -> moments.Solution:
-        problem = moments.prepare(belief, slots)
+        problem = moments.prepare(belief, slots, config.discount)
         optimism = 0.0 if config.rule == "mean" else config.optimism
         return moments.solve(ties, problem, state.values, config.discount, optimism, tolerance, config.most_sweeps)
 

@@ -19,8 +19,12 @@ Rows are stored by the outcomes that were seen, so that large tables cost what i
 [0.0, 0.0, 1.0]
 >>> type(learned_rows.shares(rows)).__name__, type(rows).__name__, int(learned_rows.used(rows))
 ('Shares', 'Rows', 1)
+>>> loops = learned_rows.self_loops(rows, outcomes=3, discount=0.9)
+>>> bool(loops[0, 0] < 0.01), bool(loops[1, 0] > 20)  # tried twenty times; never tried
+(True, True)
 """
 
+from functools import cache
 from typing import NamedTuple
 
 import jax
@@ -30,6 +34,8 @@ from jaxtyping import Array, Float, Int
 
 # Weights a row's prior may have; equally probable beforehand, which is log-uniform.
 GRID = np.geomspace(1e-3, 100.0, 18)
+# Visits up to which `self_loops` is exact.
+MOST_VISITS = 64
 
 
 class Rows(NamedTuple):
@@ -106,6 +112,42 @@ def shares(rows: Rows) -> Shares:
         ((prior - average[..., None]) ** 2) @ posterior,
         (spread @ posterior, (spread * prior) @ posterior, (spread * prior**2) @ posterior),
     )
+
+
+def self_loops(rows: Rows, outcomes: int, discount: float) -> Float[Array, "S A"]:
+    """How much a pair's value may gain from leading back to its own state, where that has not been seen.
+
+    A pair that stays with probability x and pays r more than it must is worth discount * x / (1 - discount * x) times r
+    more than one that does not stay. This is the expected square of that factor: x is Beta(w / O, n + w - w / O) given
+    the weight, and the expectation is a hypergeometric function, averaged over the weight. It falls fast with the
+    visits n. Deviation: above `MOST_VISITS` it falls as 1 / n^2. Pairs that were seen to stay have 0: their visits say
+    how often they do.
+    """
+    posterior = weight_posterior(rows)
+    table = jnp.asarray(_stay_squares(outcomes, discount), posterior.dtype) @ posterior
+    beyond = MOST_VISITS / jnp.maximum(rows.visits, MOST_VISITS).astype(posterior.dtype)
+    states = jnp.arange(rows.visits.shape[0])[:, None, None]
+    stayed = jnp.any((rows.outcome == states) & (rows.count > 0), axis=-1)
+    return jnp.where(stayed, 0, table[jnp.minimum(rows.visits, MOST_VISITS)] * beyond**2)
+
+
+@cache
+def _stay_squares(outcomes: int, discount: float) -> np.ndarray:
+    """E[(discount * x / (1 - discount * x))^2] of `self_loops`, indexed [visits, weight].
+
+    The sum over k of (k + 1) discount^(k + 2) E[x^(k + 2)], whose terms are positive (SciPy's hypergeometric function
+    overflows at some of these arguments).
+    """
+    own = GRID / outcomes
+    total = np.arange(MOST_VISITS + 1)[:, None] + GRID
+    term = discount**2 * own * (own + 1) / (total * (total + 1))
+    square, number = np.zeros_like(term), 0
+    # The terms fall at least as fast as discount^k (k + 1).
+    while np.max(term / (square + term)) > 1e-6 * (1 - discount):
+        square += term
+        number += 1
+        term = term * discount * (number + 1) / number * (own + 1 + number) / (total + 1 + number)
+    return square
 
 
 def mean_table(rows: Rows, outcomes: int) -> Float[Array, "S A O"]:

@@ -11,12 +11,17 @@ value. Deviation from Luis et al.: the covariance between row and next values is
 is needed. Without cycles the variance is then an upper bound where theirs is exact; where a pair is met again and
 again it is too small, as theirs is, because every visit counts as a new pair.
 
+Two additions make up for that. A pair that has not been seen to stay where it is may do so, and then earns its unknown
+reward at every step: the square of that gain is part of its variance (`learned_rows.self_loops`). Without it, an agent
+that was unlucky at the one visit of the best pair of NChain never tries it again. And an outcome that was not seen
+carries the average variance of the states met so far, not of states never met, which may not be reachable.
+
 >>> import jax.numpy as jnp
 >>> from bellief.beliefs import learned
 >>> from bellief.induction import moments
 >>> from bellief.types import Spaces
 >>> belief = learned.init(Spaces(2, 2, terminates=False, reward_low=None, reward_high=None))
->>> problem = moments.prepare(belief, slots=2)
+>>> problem = moments.prepare(belief, slots=2, discount=0.5)
 >>> step = moments.back_up(problem, jnp.array([1.0, 3.0]), jnp.zeros(2), discount=0.5)
 >>> step.mean.tolist(), type(step).__name__, type(problem).__name__  # nowhere known: the mean of both
 ([[1.0, 1.0], [1.0, 1.0]], 'Moments', 'Problem')
@@ -38,13 +43,16 @@ from bellief.beliefs import learned, learned_noise, learned_rows
 
 
 class Problem(NamedTuple):
-    """The belief as the induction needs it: seen outcomes with their share of all visits, moments of the rewards."""
+    """The belief as the induction needs it: seen outcomes with their share of all visits; mean and variance of what a pair
+    pays, including what it pays if it leads back to its own state; the outcomes met so far, with equal weights.
+    """
 
     outcome: Int[Array, "S A K"]
     frequency: Float[Array, "S A K"]
     shares: learned_rows.Shares
     reward: Float[Array, "S A"]
     reward_variance: Float[Array, "S A"]
+    met: Float[Array, "O"]
     ends: Float[Array, "e"]
 
 
@@ -70,19 +78,21 @@ class Solution(NamedTuple):
     sweeps: Int[Array, ""]
 
 
-def prepare(belief: learned.Belief, slots: int) -> Problem:
+def prepare(belief: learned.Belief, slots: int, discount: float) -> Problem:
     """What does not change during the induction; no pair may have shown more than `slots` outcomes."""
     rows = belief.rows
     reward, variance = learned_noise.posterior(belief.rewards)
     visits = rows.visits.astype(reward.dtype)
     frequency = rows.count[..., :slots] / jnp.maximum(visits, 1)[..., None]
-    share = learned_rows.shares(rows)
+    loops = learned_rows.self_loops(rows, learned.outcomes(belief), discount) * belief.rewards.largest**2
+    met = jnp.concatenate([jnp.any(rows.visits > 0, axis=-1).astype(reward.dtype), jnp.ones_like(belief.ends)])
     return Problem(
         rows.outcome[..., :slots],
         frequency,
-        share,
+        learned_rows.shares(rows),
         reward,
-        variance,
+        variance + loops,
+        met / jnp.maximum(jnp.sum(met), 1),
         belief.ends,
     )
 
@@ -102,7 +112,7 @@ def back_up(problem: Problem, mean: Float[Array, "S"], variance: Float[Array, "S
     means = means - centre
     table = jnp.stack([means, means**2, variances], axis=-1)
     seen = jnp.einsum("sak,sakm->sam", problem.frequency, table[problem.outcome])
-    overall = jnp.mean(table, axis=0)
+    overall = jnp.mean(table[:, :2], axis=0)
     # A pair that was never tried has no observations; there the prior's share is one, and what is seen drops out.
     first, second = seen[..., 0], seen[..., 1]
     gap, square_gap = overall[0] - first, overall[1] - second
@@ -112,7 +122,7 @@ def back_up(problem: Problem, mean: Float[Array, "S"], variance: Float[Array, "S
     prior = share.prior
     # Without observations `first` is the centre; its share is zero.
     expected = centre + first + prior * gap
-    carried = seen[..., 2] + prior * (overall[2] - seen[..., 2])
+    carried = seen[..., 2] + prior * (problem.met @ variances - seen[..., 2])
     local = jnp.maximum(within, 0) + share.prior_variance * gap**2
     return Moments(
         problem.reward + discount * expected,
