@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-changed test-kills test-all coverage mutation fuzz lint docs docs-test dist audit newcomer lock bench soak clean
+.PHONY: help demo test test-changed test-long test-kills test-all coverage mutation fuzz lint docs docs-test dist audit newcomer lock bench soak clean
 
 # The first of these that really starts and is a supported version; choose another with `make PYTHON=/path/to/python`.
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
@@ -35,10 +35,14 @@ QUICK := JAX_DISABLE_MOST_OPTIMIZATIONS=1 JAX_TRACEBACK_IN_LOCATIONS_LIMIT=0 OPE
 test: $(READY)  ## run the fast tests (PYTEST_FLAGS=..., WORKERS=2)
 	@$(QUICK) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_FLAGS)
 
-test-changed: $(READY)  ## run the fast tests of what changed since main (SINCE=main)
+test-changed: $(READY)  ## run the fast and long tests of what changed since main (SINCE=main)
 	@tools/changed_tests $(or $(SINCE),main) > .pytest-changed && if test -s .pytest-changed; \
-		then $(QUICK) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_FLAGS) $$(cat .pytest-changed); \
+		then $(QUICK) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow and not kills" $(PYTEST_FLAGS) \
+		$$(cat .pytest-changed); \
 		else echo "Nothing changed that has tests."; fi; code=$$?; rm -f .pytest-changed; exit $$code
+
+test-long: $(READY)  ## run the tests of whole programs and trainings, which take seconds each
+	@$(QUICK) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "long and not slow and not kills" $(PYTEST_FLAGS)
 
 test-kills: $(READY)  ## kill sweeps, workers and nodes of Ray, fill disks: the same bytes afterwards (two minutes)
 	@$(QUICK) $(BIN)/python -m pytest -n 0 -m kills $(PYTEST_FLAGS)
@@ -46,7 +50,8 @@ test-kills: $(READY)  ## kill sweeps, workers and nodes of Ray, fill disks: the 
 test-all: $(READY)  ## run all tests, the slow statistical ones too
 	@$(BIN)/python -m pytest -n $(WORKERS) -m "" $(PYTEST_FLAGS)
 
-coverage: $(READY)  ## lines and branches that the fast tests reach (COVERAGE_FLAGS='-m ""' for all tests)
+COVERAGE_FLAGS ?= -m "not slow and not kills"
+coverage: $(READY)  ## lines and branches that the fast and the long tests reach (COVERAGE_FLAGS='-m ""' for all tests)
 	@rm -f .coverage .coverage.*
 	@$(QUICK) $(BIN)/python -m coverage run -m pytest -n $(WORKERS) $(COVERAGE_FLAGS)
 	@$(BIN)/python -m coverage combine -q

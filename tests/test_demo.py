@@ -13,6 +13,8 @@ from bellief.errors import UserError
 from bellief.report.build import render
 from bellief.report.document import Document, Picture, Section, Table
 
+pytestmark = pytest.mark.long
+
 # Chosen so that both logs, and reference and joint belief, share their compiled functions.
 SMALL = Size(logs=(50, 60), reference_mdps=100, joint_mdps=100, repeats=2, lookahead=20, steps=120, runs=2)
 FILES = {"index.html", "wasserstein.csv"} | {

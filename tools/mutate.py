@@ -79,7 +79,7 @@ def passes(tests: str, broken: Break | None = None) -> bool:
         if broken:
             apply(broken, source)
         environment = os.environ | {"PYTHONPATH": str(source), "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
-        options = ["-q", "-x", "-n", "0", "-p", "no:cacheprovider"]
+        options = ["-q", "-x", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow and not kills"]
         command = [sys.executable, "-m", "pytest", *options, f"tests/{tests}"]
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     if done.returncode not in (0, 1):

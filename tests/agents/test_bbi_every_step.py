@@ -12,6 +12,8 @@ from bellief.envs import make
 from bellief.induction import bayes_optimal, method1
 from bellief.types import Transition
 
+pytestmark = pytest.mark.long
+
 LIFETIME, DISCOUNT = 6, 0.9
 # Forward pays late: with few steps to go *back* is best everywhere but at the end, with many it is not.
 WORLD = make("nchain", small_reward=1.0, slip=0.1)

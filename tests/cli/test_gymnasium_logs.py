@@ -10,6 +10,8 @@ import pytest
 
 from bellief.cli import main
 
+pytestmark = pytest.mark.long
+
 ENVIRONMENTS = ("FrozenLake-v1", "FrozenLake8x8-v1", "CliffWalking-v1", "Taxi-v4")
 COMMANDS = {
     "evaluate": ["--policy", "behaviour", "--draws", "50"],

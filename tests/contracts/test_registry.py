@@ -5,6 +5,8 @@ import pytest
 from bellief.registry import AGENTS, DISCRETE
 from bellief.testing import RULES, check_agent, prepare
 
+pytestmark = pytest.mark.long
+
 COUNTING = [name for name, entry in AGENTS.items() if DISCRETE in entry.kinds]
 # Agents whose plans take many seconds to compile.
 SLOW = ("bbi", "psrl", "ube")

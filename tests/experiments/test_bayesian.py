@@ -7,6 +7,8 @@ from bellief.errors import UserError
 from bellief.experiments.bayesian import bayesian_returns
 from bellief.induction import bayes_optimal
 
+pytestmark = pytest.mark.long
+
 PROBLEM = bayes_optimal.from_rewards([[0.0, 0.2], [1.0, 0.5]], concentration=0.5, discount=0.95)
 
 

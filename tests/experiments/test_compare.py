@@ -7,6 +7,8 @@ import bellief
 from bellief.errors import UserError
 from bellief.experiments.compare import best_average, parse_agent
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def comparison():

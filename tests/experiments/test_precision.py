@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 # In a process of its own: the switch is a matter of each thread, or of the whole process.
 SCRIPT = """
 import sys

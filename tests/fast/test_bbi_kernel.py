@@ -16,6 +16,8 @@ from bellief.fast import gaussian_induction
 from bellief.induction import method1
 from bellief.mdp.tabular import TabularMDP
 
+pytestmark = pytest.mark.long
+
 bbi_kernel = pytest.importorskip("bellief.fast.bbi_kernel")
 
 CONFIG = bbi_sampled.Config(horizon=2, mdps=3, samples=4, utility_samples=2)

@@ -21,6 +21,8 @@ from bellief.mdp.tabular import TabularMDP
 from bellief.values import gaussian
 from fast.test_bbi_kernel import call_plainly
 
+pytestmark = pytest.mark.long
+
 KEY = jax.random.key(3)
 RNG = np.random.default_rng(0)
 

@@ -13,6 +13,8 @@ from bellief.induction import bellman_likelihood as shared
 from bellief.induction import method2, method3, stationary
 from bellief.induction.bellman_likelihood import Rows
 
+pytestmark = pytest.mark.long
+
 DISCOUNT = 0.8
 
 

@@ -13,6 +13,8 @@ from bellief.types import Transition
 from bellief.values import grouped as values
 from bellief.values import joint
 
+pytestmark = pytest.mark.long
+
 POLICY = np.tile(np.float32([0.8, 0.2]), (5, 1))
 
 

@@ -18,6 +18,8 @@ from bellief.paper.tasks import SCALES, TASKS, Size
 from bellief.sweeps.sweep import Wanted, run_sweeps
 from sweeps.conftest import Inline
 
+pytestmark = pytest.mark.long
+
 
 def go(wanted):
     return run_sweeps([Wanted(*one) for one in wanted], engine=Inline)

@@ -19,6 +19,8 @@ from bellief.sweeps.read import open_store
 from bellief.sweeps.spec import build_spec
 from bellief.sweeps.store import Store
 
+pytestmark = pytest.mark.long
+
 SPEC = {
     "name": "tiny",
     "steps": 100,

@@ -8,6 +8,8 @@ from bellief.beliefs.tabular import PAPER_PRIOR, SPARSE_PRIOR, Prior
 from bellief.decisions import certificates as calibration
 from bellief.decisions.certificates import Calibration, calibrate, certify
 
+pytestmark = pytest.mark.long
+
 FALSE_FAILURE = 1e-5
 
 

@@ -5,6 +5,8 @@ import pytest
 
 import bellief
 
+pytestmark = pytest.mark.long
+
 SETTINGS = {"rule": "optimistic"}
 
 

@@ -9,6 +9,8 @@ import pytest
 from bellief.sweeps import plain_models
 from sweeps.conftest import SOURCE, contents
 
+pytestmark = pytest.mark.long
+
 # The batch engine computes in this process, and the blocked modules stay blocked.
 SCRIPT = """
 import sys

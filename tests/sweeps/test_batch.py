@@ -1,6 +1,7 @@
 """The batch engine: all runs of a condition at once, the numbers of the cells computed alone."""
 
 import numpy as np
+import pytest
 
 from bellief.sweeps import open_store
 from bellief.sweeps.engines.batch import Batch, together
@@ -8,6 +9,8 @@ from bellief.sweeps.spec import build_spec
 from bellief.sweeps.store import Store
 from bellief.sweeps.sweep import run_sweep
 from sweeps.conftest import TINY, Inline
+
+pytestmark = pytest.mark.long
 
 
 def test_a_batch_makes_the_cells_that_single_ones_are(tmp_path, tiny):

@@ -16,6 +16,8 @@ from bellief.errors import UserError
 from bellief.sweeps import unfinished_run
 from bellief.sweeps.unfinished_run import finish, reserve
 
+pytestmark = pytest.mark.long
+
 ARGUMENTS = {"env": "nchain", "agent": "psrl-paper", "steps": 300, "runs": 20, "seed": 3}
 
 
