@@ -8,7 +8,7 @@ import pytest
 from bellief.induction import method1
 from bellief.registry import METHOD1_VALUES, METHODS, VALUES
 
-MDPS, COUNT, STATES, DRAWS = 3, 40, 2, 20_000
+MDPS, COUNT, STATES, DRAWS = 3, 40, 2, 200_000
 
 
 @pytest.fixture(params=VALUES)
