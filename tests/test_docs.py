@@ -128,7 +128,12 @@ def test_examples_run(page, tmp_path, monkeypatch, capsys):
     import matplotlib.pyplot as plt
 
     import bellief
+    from bellief.agents import rules
+    from bellief.induction import method1
 
+    # A page may add to these.
+    monkeypatch.setattr(rules, "RULES", dict(rules.RULES))
+    monkeypatch.setattr(method1, "BELIEFS", dict(method1.BELIEFS))
     monkeypatch.chdir(tmp_path)
     doc_outputs.write_files(page.read_text(), tmp_path)
     (tmp_path / "README.md").write_text((ROOT / "README.md").read_text())

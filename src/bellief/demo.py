@@ -88,7 +88,7 @@ def run_demo(
 
 
 def _prepare_folder(out: Path) -> Path:
-    """The folder, made if need be and found to be writable before any time is spent."""
+    """The folder, created if it is missing; that it can be written to is checked before anything is computed."""
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is a file, but the demo needs a folder; choose another place.")
     try:

@@ -107,7 +107,7 @@ def _pictures() -> Check:
 def _compilation_cache() -> Check:
     folder = os.environ.get("JAX_COMPILATION_CACHE_DIR")
     if not folder:
-        found = "not used: switched off, or the cache folder cannot be written; every start compiles anew"
+        found = "not used: switched off, or the cache folder cannot be written; every start compiles again"
         return Check("compilation cache", None, found)
     reason = _writable(Path(folder))
     advice = None if reason is None else "Name a writable folder in JAX_COMPILATION_CACHE_DIR, or unset it."

@@ -84,7 +84,7 @@ class Identity:
 class RadialBasis:
     """`exp(-|s - c|^2 / (2 w^2))` around given centres, with one width for each dimension.
 
-    The defaults are the paper's nine for the pendulum (Lagoudakis and Parr's), which know nothing of bounds.
+    The defaults are the paper's nine for the pendulum (Lagoudakis and Parr's), which do not use the bounds.
     """
 
     centres: tuple[tuple[float, ...], ...] = tuple(

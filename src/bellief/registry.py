@@ -64,7 +64,7 @@ class Entry(NamedTuple):
         return getattr(loaded, attribute) if attribute else loaded
 
     def _import_from_elsewhere(self, package: str) -> Any:
-        """Whatever a package does wrong is not a fault of ours, and is told in a sentence."""
+        """An error in another package becomes a `UserError` of one sentence."""
         try:
             agent = self._import()
         except UserError:  # already a sentence for the user, such as a missing extra
@@ -211,6 +211,10 @@ VALUES = {
         Entry("joint", "bellief.values.joint", "a Gaussian per sampled MDP, kept with that MDP (ours)"),
     )
 }
+# Method 1 refits a value belief in every step. `joint` is never refitted: its steps are exact.
+METHOD1_VALUES = tuple(name for name in VALUES if name != "joint")
+# Methods of `evaluate`.
+METHODS = ("joint", "moments", "bootstrap", *METHOD1_VALUES, "method2", "method3", "monte-carlo", "mean-mdp")
 
 
 def find(entries: Mapping[str, Entry], kind: str, name: str) -> Entry:

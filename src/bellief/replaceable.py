@@ -22,6 +22,7 @@ there. The package `bellief.fast` lists the replacements, and a loop that wants 
 import contextlib
 import contextvars
 import functools
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -34,15 +35,22 @@ _active: contextvars.ContextVar[Mapping[str, Sequence[Any]]] = contextvars.Conte
 def replaceable(function: Callable) -> Any:
     """The function itself, unless a replacement of its name is active and applies to the arguments.
 
+    Replacements get all of the function's arguments, in its order and with its defaults filled in.
     `name` is what replacements refer to (module and function), `plain` the function as it is written.
     """
     name = f"{function.__module__}.{function.__qualname__}"
+    signature = inspect.signature(function)
 
     @functools.wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
-        for replacement in _active.get().get(name, ()):
-            if replacement.applies(*arguments, **options):
-                return replacement.load()(*arguments, **options)
+        replacements = _active.get().get(name, ())
+        if replacements:
+            # So that `applies` sees the same arguments however they were passed, and defaults too.
+            given = signature.bind(*arguments, **options)
+            given.apply_defaults()
+            for replacement in replacements:
+                if replacement.applies(*given.args, **given.kwargs):
+                    return replacement.load()(*given.args, **given.kwargs)
         return function(*arguments, **options)
 
     call.name, call.plain = name, function  # type: ignore[attr-defined]

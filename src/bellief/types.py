@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 
 def default_precision() -> np.dtype:
-    """Of agents and their loops: single, or double where JAX is told so."""
+    """Of agents and their loops: single, or double with `JAX_ENABLE_X64=1`."""
     return np.dtype(jax.dtypes.canonicalize_dtype(float))
 
 

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bellief.agents import rules
+from bellief.agents import bbi_sampled, rules
 
 SAMPLES, STATES, ACTIONS = 8, 2, 3
 MASS = np.array([1, 2, 4, 1, 2, 2, 3, 1]) / 16
@@ -49,6 +49,29 @@ def test_cautious(q_samples, tail):
         equal = np.sort(np.repeat(q_samples[:, *pair], np.round(16 * MASS).astype(int)))
         expected[pair] = equal[: round(16 * tail)].mean()
     np.testing.assert_allclose(rules.cautious(q_samples, single(MASS), tail), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", rules.RULES)
+def test_every_rule_has_a_score_for_each_pair(q_samples, name):
+    config = bbi_sampled.Config(rule=name)
+    scores = bbi_sampled.score(jax.random.key(0), config, jnp.asarray(q_samples), single(MASS))
+    assert scores.shape == (STATES, ACTIONS)
+    assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("name", ["mean", "thompson", "optimistic", "cautious"])
+def test_scores_rise_with_the_values(q_samples, name):
+    config = bbi_sampled.Config(rule=name)
+    scores = bbi_sampled.score(jax.random.key(0), config, jnp.asarray(q_samples), single(MASS))
+    higher = bbi_sampled.score(jax.random.key(0), config, jnp.asarray(q_samples) + 3, single(MASS))
+    np.testing.assert_allclose(higher, scores + 3, atol=1e-5)
+
+
+def test_a_rule_in_the_table_is_an_agents_choice(q_samples, monkeypatch):
+    monkeypatch.setitem(rules.RULES, "first", lambda key, q_samples, mass, config: q_samples[0])
+    config = bbi_sampled.Config(rule="first")
+    scores = bbi_sampled.score(jax.random.key(0), config, jnp.asarray(q_samples), single(MASS))
+    np.testing.assert_array_equal(scores, q_samples[0])
 
 
 def test_one_draw_takes_a_whole_sample_by_its_mass(key, check, q_samples):

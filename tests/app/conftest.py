@@ -127,11 +127,7 @@ def user(server):
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory):
-    program = chromium.find()
-    if program is None:
-        if os.environ.get("BELLIEF_NEED_BROWSER"):
-            pytest.fail("no Chromium was found, and BELLIEF_NEED_BROWSER is set")
-        pytest.skip("no Chromium was found; on Debian: apt-get install chromium")
+    program = chromium.find_or_skip()
     made = Chromium(program, tmp_path_factory.mktemp("profile"), tmp_path_factory.mktemp("downloads"))
     yield made
     made.close()

@@ -80,8 +80,8 @@ def test_without_a_command_there_is_help(call, arguments):
 
 def test_help_names_every_choice(call):
     from bellief.beliefs.tabular import PRIORS
-    from bellief.evaluation.policy_value import METHODS
     from bellief.induction.evaluate import FINALS
+    from bellief.registry import METHODS
 
     shown = call("evaluate", "--help").out
     for name in (*METHODS, *PRIORS, *FINALS, "uniform", "behaviour"):

@@ -1,4 +1,4 @@
-"""Comparing agents: the same luck for all, differences run by run, regret against the exact optimum."""
+"""Comparing agents: the same random numbers for all, differences run by run, regret against the exact optimum."""
 
 import numpy as np
 import pytest

@@ -5,6 +5,7 @@ Kernels for GPUs are interpreted on the CPU, or called as plain Python where int
 
 import functools
 import importlib
+import inspect
 from types import SimpleNamespace
 
 import jax
@@ -18,6 +19,7 @@ from bellief.beliefs import tabular
 from bellief.envs import make
 from bellief.induction import method1
 from bellief.mdp.tabular import TabularMDP
+from bellief.replaceable import replaceable
 from bellief.values import gaussian
 from fast.test_bbi_kernel import call_plainly
 
@@ -103,8 +105,9 @@ EXACT = ("restore", "sample_whole_vectors")
 @pytest.fixture
 def without_gpu(monkeypatch):
     """Kernels run here: small ones interpreted by JAX, the induction's as plain Python."""
-    for name in ("bbi_kernel", "backup_kernel", "root_kernel"):
-        module = importlib.import_module(f"bellief.fast.{name}")
+    for name in dict.fromkeys(row.target.partition(":")[0] for row in fast.REPLACEMENTS if row.kernel):
+        module = importlib.import_module(name)
+        name = name.removeprefix("bellief.fast.")
         call = call_plainly if name == "bbi_kernel" else functools.partial(module.pallas.pallas_call, interpret=True)
         dropped = ("compiler_params",) if name == "bbi_kernel" else ()
 
@@ -126,6 +129,20 @@ def plain_of(name):
     return getattr(importlib.import_module(module), function)
 
 
+def filled(function, case):
+    """All arguments of a call, as replacements get them."""
+    given = inspect.signature(function).bind(*case)
+    given.apply_defaults()
+    return given.args
+
+
+def chosen(row, case):
+    """Whether a program for the row's platform uses this row, and none before it, for these arguments."""
+    platforms = ("cpu", "gpu") if row.platform is None else (row.platform,)
+    rows = [other for other in fast.REPLACEMENTS if other.replaces == row.replaces and other.applies(*case)]
+    return any(next((one for one in rows if one.platform in (None, platform)), None) is row for platform in platforms)
+
+
 def comparable(tree):
     return [
         np.asarray(jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf)
@@ -138,8 +155,10 @@ def comparable(tree):
 def test_replacement_computes_what_it_replaces(row):
     function = plain_of(row.replaces)
     assert function.name == row.replaces
-    cases = [case for case in CASES[row.replaces] if row.applies(*case)]
-    assert cases, "no case of this test is one that the replacement applies to"
+    cases = [
+        case for case in (filled(function.plain, case) for case in CASES.get(row.replaces, [])) if chosen(row, case)
+    ]
+    assert cases, f"add arguments to CASES['{row.replaces}'] for which {row.target} is the first row that applies"
     for case in cases:
         wanted = comparable(jax.jit(lambda case=case: function.plain(*case))())
         # The induction's kernel is called as plain Python, which must not be traced.
@@ -156,6 +175,36 @@ def test_replacement_computes_what_it_replaces(row):
 def test_every_row_refers_to_a_replaceable_function():
     assert {row.replaces for row in fast.REPLACEMENTS} == set(CASES)
     assert {row.platform for row in fast.REPLACEMENTS} <= {None, "cpu", "gpu"}
+
+
+@pytest.mark.parametrize("row", fast.REPLACEMENTS, ids=lambda row: row.target.removeprefix("bellief.fast."))
+def test_conditions_and_replacements_take_all_arguments(row):
+    arguments = inspect.signature(plain_of(row.replaces).plain).parameters
+    for function in (row.when, row.load()):
+        inspect.signature(function).bind(*arguments)
+
+
+def test_conditions_see_defaults_and_names_in_order():
+    seen = []
+
+    @replaceable
+    def scaled(number, factor=2):
+        return number * factor
+
+    row = fast.Replacement(scaled.name, "math:prod", None, lambda number, factor: seen.append((number, factor)))
+    with fast.using_for((row,)):
+        assert [scaled(3), scaled(factor=5, number=3)] == [6, 15]
+    assert seen == [(3, 2), (3, 5)]
+
+
+def test_value_beliefs_without_noise_are_sampled_step_by_step(monkeypatch):
+    without = SimpleNamespace(**{name: getattr(gaussian, name) for name in ("fit", "sample", "mean", "sd")})
+    monkeypatch.setitem(method1.BELIEFS, "without", without)
+    case, same = evaluation("without"), evaluation("gaussian")
+    function = plain_of("bellief.induction.evaluate.by_method1")
+    with fast.enabled("cpu"):
+        found, wanted = function(*case[:2], *same[2:]), function(*same)
+    np.testing.assert_allclose(found.belief.belief.mean, wanted.belief.belief.mean, rtol=2e-4)
 
 
 def test_replacements_are_used_only_where_enabled(monkeypatch):

@@ -18,7 +18,9 @@ def test_back_up_is_the_law_of_total_variance():
     generator = np.random.default_rng(1)
     mean, variance = generator.normal(size=STATES) * 5, generator.random(STATES)
     discount = 0.9
-    found = moments.back_up(moments.prepare(belief, STATES + 1, discount), jnp.float32(mean), jnp.float32(variance), discount)
+    found = moments.back_up(
+        moments.prepare(belief, STATES + 1, discount), jnp.float32(mean), jnp.float32(variance), discount
+    )
     posterior = np.asarray(learned_rows.weight_posterior(belief.rows), dtype=float)
     values, spread = np.append(mean, 0), np.append(variance, 0)
     reward, reward_variance = (np.asarray(part, dtype=float) for part in learned_noise.posterior(belief.rewards))

@@ -12,6 +12,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 # Puts the pipes on the descriptors that Chromium wants, out of each other's way first, and becomes Chromium.
 LAUNCH = """
 import fcntl, os, sys
@@ -25,6 +27,16 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 def find():
     """Where the browser is, None where there is none."""
     return next(filter(None, map(shutil.which, NAMES)), None)
+
+
+def find_or_skip():
+    """Where the browser is; without one the tests are skipped, or fail if BELLIEF_NEED_BROWSER is set."""
+    program = find()
+    if program is None and os.environ.get("BELLIEF_NEED_BROWSER"):
+        pytest.fail("no Chromium was found, and BELLIEF_NEED_BROWSER is set")
+    if program is None:
+        pytest.skip("no Chromium was found; on Debian: apt-get install chromium")
+    return program
 
 
 class Browser:

@@ -1,7 +1,5 @@
 """The page in a real browser: Chromium, headless. Needs `chromium`; set BELLIEF_NEED_BROWSER=1 to fail without it."""
 
-import os
-
 import pytest
 
 from bellief.report.interactive import render
@@ -24,11 +22,7 @@ def address(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    program = chromium.find()
-    if program is None:
-        if os.environ.get("BELLIEF_NEED_BROWSER"):
-            pytest.fail("no Chromium was found, and BELLIEF_NEED_BROWSER is set")
-        pytest.skip("no Chromium was found; on Debian: apt-get install chromium")
+    program = chromium.find_or_skip()
     made = chromium.Browser(program, tmp_path_factory.mktemp("profile"))
     yield made
     made.close()

@@ -9,6 +9,6 @@ Every module exports `Config` (frozen, hashable), `State` and `Info` (NamedTuple
 - `policy(config, state) -> [S, A]`: action probabilities, for saving and for exact evaluation
 
 Two more functions are optional: `plan_steps(steps)`, where an agent plans at other steps than the paper's, and
-`informed(config, mdp)`, for an agent that is told the true model. An agent that never learns says `LEARNS = False`.
+`informed(config, mdp)`, for an agent that knows the true model. An agent that never learns says `LEARNS = False`.
 An agent whose `Config` has a field `schedule` may plan when something has happened: see `bellief.agents.agenda`.
 """

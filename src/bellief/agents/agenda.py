@@ -1,4 +1,4 @@
-"""When to plan anew, told by what has happened since the last plan.
+"""When to plan again, decided by what has happened since the last plan.
 
 `triangular` is the paper's schedule: before steps 1, 3, 6, 10, ..., whatever happens. The others plan when more steps
 have passed since the last plan than between the two plans before, so that no span is longer than the one before it

@@ -68,7 +68,9 @@ class Config:
 
     def __post_init__(self):
         if self.rule not in RULES:
-            raise UserError(f"bbi has no action rule '{self.rule}'; choose one of {', '.join(RULES)}.")
+            raise UserError(
+                f"bbi has no action rule '{self.rule}'; choose one of {', '.join(RULES)} (bbi-paper has other rules)."
+            )
         if not 0 < self.discount < 1:
             raise UserError(f"discount must lie between 0 and 1, not {self.discount}.")
         if not 0 <= self.optimism < math.inf:

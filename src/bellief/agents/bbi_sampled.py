@@ -45,8 +45,6 @@ from bellief.values import joint
 
 __all__ = ["Config", "Info", "State", "act", "init", "plan", "policy", "update", "value_span"]
 
-VALUES = ("gaussian", "histogram", "joint")
-
 
 @dataclasses.dataclass(frozen=True)
 class Config:
@@ -97,12 +95,13 @@ class Config:
     lifetime: int | None = dataclasses.field(default=None, metadata={OMIT_DEFAULT: True})
 
     def __post_init__(self):
-        if self.values not in (None, *VALUES):
-            raise UserError(f"bbi-paper has no value belief '{self.values}'; choose one of {', '.join(VALUES)}.")
+        values = (*method1.BELIEFS, "joint")
+        if self.values not in (None, *values):
+            raise UserError(f"bbi-paper has no value belief '{self.values}'; choose one of {', '.join(values)}.")
         if self.rule not in rules.RULES:
             raise UserError(f"bbi-paper has no action rule '{self.rule}'; choose one of {', '.join(rules.RULES)}.")
         if self.final not in ("zero", "own"):
-            raise UserError(f"bbi-paper knows no final value '{self.final}'; choose zero or own.")
+            raise UserError(f"bbi-paper has no final value '{self.final}'; choose zero or own.")
         if self.draw_every < 0:
             raise UserError(f"draw_every must be zero or more, not {self.draw_every}.")
         if self.quantile is not None and not 0 < self.quantile < 1:
@@ -118,7 +117,7 @@ class Config:
         if not 0 < self.tail <= 1:
             raise UserError(f"tail must lie in (0, 1], not {self.tail}.")
         if self.lifetime is not None and (self.lifetime < 1 or self.final != "zero"):
-            raise UserError("lifetime must be at least 1, and nothing is worth anything after it: leave final at zero.")
+            raise UserError("lifetime must be at least 1, and values after it are zero: leave final at zero.")
         agenda.check_schedule(self.schedule)
         self.paper()
 
@@ -130,8 +129,9 @@ class Config:
 
     def method1_settings(self, states: int) -> method1.Settings:
         """Settings of Method 1 for a problem with so many states."""
-        values = "histogram" if self.value_belief() == "histogram" else "gaussian"
-        return dataclasses.replace(self.paper().method1_settings(states), values=values)
+        settings = self.paper().method1_settings(states)
+        values = self.value_belief()
+        return settings if values == "joint" else dataclasses.replace(settings, values=values)
 
     def least_foresight(self) -> float:
         """The foresight in use, before it grows."""
@@ -242,14 +242,8 @@ def _draw(
 def score(
     key: Key[Array, ""], config: Config, q_samples: Float[Array, "n S A"], mass: Float[Array, "n"]
 ) -> Float[Array, "S A"]:
-    """What the configured rule thinks of every state and action."""
-    if config.rule == "thompson":
-        return rules.one_draw(key, q_samples, mass)
-    if config.rule == "optimistic":
-        return rules.optimistic(q_samples, mass, config.optimism, config.quantile)
-    if config.rule == "cautious":
-        return rules.cautious(q_samples, mass, config.tail)
-    return rules.mean(q_samples, mass)
+    """Scores of every state and action under the configured rule."""
+    return rules.RULES[config.rule](key, q_samples, mass, config)
 
 
 def gaussian_score(config: Config) -> bbi_paper.Score:

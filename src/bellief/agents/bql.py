@@ -109,7 +109,7 @@ def init(key: Key[Array, ""], config: Config, spaces: Spaces) -> State:
 
 
 def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> tuple[State, Info]:
-    """Nothing to plan; tells how things stand."""
+    """Nothing to plan; returns diagnostics."""
     del key, config, spaces
     best = jnp.argmax(state.returns.mean, axis=-1)
     mean, strength, shape, rate = (table[jnp.arange(best.shape[0]), best] for table in state.returns)

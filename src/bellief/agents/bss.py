@@ -73,7 +73,7 @@ class Config:
         if self.growth not in GROWTHS:
             raise UserError(f"bss has no growth '{self.growth}'; choose one of {', '.join(GROWTHS)}.")
         if self.gains not in GAINS:
-            raise UserError(f"bss knows no gains '{self.gains}'; choose one of {', '.join(GAINS)}.")
+            raise UserError(f"bss has no gains '{self.gains}'; choose one of {', '.join(GAINS)}.")
         if not 0 < self.discount < 1:
             raise UserError(f"discount must lie between 0 and 1, not {self.discount}: leaf values need it.")
 
@@ -126,7 +126,7 @@ def init(key: Key[Array, ""], config: Config, spaces: Spaces) -> State:
 
 
 def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> tuple[State, Info]:
-    """Nothing to do: the agent plans anew at every step. Tells how things stand."""
+    """Nothing to do: the agent plans at every step. Returns diagnostics."""
     del key, config, spaces
     return state, Info(state.values)
 

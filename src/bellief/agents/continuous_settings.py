@@ -3,7 +3,6 @@
 import dataclasses
 import math
 
-from bellief.agents import rules
 from bellief.beliefs import linear
 from bellief.errors import UserError
 from bellief.features import Features, parse
@@ -12,6 +11,7 @@ from bellief.induction.method1 import UTILITIES
 from bellief.mdp.linear import Form
 
 MODES = ("own", "paper")
+RULES = ("mean", "thompson", "optimistic", "cautious")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Config:
         states: how many states values are fitted at; `history`, `start` and `support` are the shares of them that were
             visited, could be the first of an episode, or are spread over the box.
         final: psi_H; `zero`, or `previous`: the mean values of the last plan.
-        ending: `known` or `learned`; by default known where the environment tells.
+        ending: `known` or `learned`; by default `known` where the environment says which states end an episode.
         span: what `sigma_fraction` is a fraction of: (r_max - r_min) / (1 - discount), `paper`, or the range that
             values can have, `possible`.
         utilities: with `gaussian`, the paper's rollout formula: `sampled` (its first), `expected` or `values`.
@@ -79,7 +79,7 @@ class Config:
             ("mode", MODES),
             ("values", (None, "joint", "gaussian")),
             ("dynamics", (None, "difference", "direct")),
-            ("rule", rules.RULES),
+            ("rule", RULES),
             ("final", ("zero", "previous")),
             ("ending", (None, "known", "learned")),
             ("span", ("paper", "possible")),

@@ -1,4 +1,4 @@
-"""The oracle: it is told the MDP and follows its optimal policy, the ceiling of every comparison.
+"""The oracle: it knows the MDP and follows its optimal policy, the ceiling of every comparison.
 
 >>> import jax
 >>> from bellief.agents import oracle

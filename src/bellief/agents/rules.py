@@ -1,8 +1,8 @@
 """Action rules: how a distribution over Q values becomes an action.
 
 The paper acts on the mean. The spread that inferential induction computes can also be used to explore (`thompson`,
-`optimistic`) or to avoid risk (`cautious`). A rule is a function of a key, samples of Q and their mass that returns a
-score for each state and action; `RULES` lists them by the name that settings use.
+`optimistic`) or to avoid risk (`cautious`). `RULES` holds every rule under the name that settings use, as a function of
+a key, samples of Q, their mass and the agent's settings that returns a score for each state and action.
 
 >>> import jax, jax.numpy as jnp
 >>> from bellief.agents import rules
@@ -16,17 +16,19 @@ score for each state and action; `RULES` lists them by the name that settings us
 >>> ties = rules.tie_breakers(jax.random.split(jax.random.key(0), 3), (1, 2), jnp.float32)
 >>> ties.shape, rules.argmax_with(ties[0], jnp.array([[0.0, 1.0]])).tolist()
 ((3, 2), [1])
+>>> list(rules.RULES)
+['mean', 'thompson', 'optimistic', 'cautious']
 """
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from bellief.values import weighted
-
-RULES = ("mean", "thompson", "optimistic", "cautious")
 
 
 def mean(q_samples: Float[Array, "n S A"], mass: Float[Array, "n"]) -> Float[Array, "S A"]:
@@ -57,6 +59,16 @@ def cautious(q_samples: Float[Array, "n S A"], mass: Float[Array, "n"], tail: fl
 
 def _over_samples(function, q_samples):
     return jax.vmap(jax.vmap(function, in_axes=-1), in_axes=-1, out_axes=-1)(q_samples)
+
+
+# (key, q_samples [n, S, A], mass [n], settings of the agent) -> scores [S, A]
+Rule = Callable[[Key[Array, ""], Float[Array, "n S A"], Float[Array, "n"], Any], Float[Array, "S A"]]
+RULES: dict[str, Rule] = {
+    "mean": lambda key, q_samples, mass, config: mean(q_samples, mass),
+    "thompson": lambda key, q_samples, mass, config: one_draw(key, q_samples, mass),
+    "optimistic": lambda key, q_samples, mass, config: optimistic(q_samples, mass, config.optimism, config.quantile),
+    "cautious": lambda key, q_samples, mass, config: cautious(q_samples, mass, config.tail),
+}
 
 
 def argmax(key: Key[Array, ""], scores: Float[Array, "S A"]) -> Int[Array, "S"]:

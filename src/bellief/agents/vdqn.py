@@ -169,7 +169,7 @@ def _between(key: Key[Array, ""], shape: tuple[int, ...], reach: float) -> Float
 
 
 def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> tuple[State, Info]:
-    """Nothing to plan; tells how things stand."""
+    """Nothing to plan; returns diagnostics."""
     del key, config, spaces
     return state, Info(state.loss, jnp.max(_mean_values(state.weights), axis=-1))
 

@@ -1,4 +1,4 @@
-"""Files to take away: the report of `--report`, the figure, the numbers, policies."""
+"""Files to download: the report of `--report`, the figure, the numbers, policies."""
 
 import io
 import tempfile
@@ -30,7 +30,7 @@ def build(answer: Answer, kind: str, file: str) -> Response:
     """`report.html`, `figure.svg` or `numbers.csv` of an answer."""
     makers = {"report.html": _report, "figure.svg": _figure, "numbers.csv": _numbers}
     if file not in makers:
-        raise UserError(f"There is no file '{file}' to take away; choose one of {', '.join(makers)}.")
+        raise UserError(f"There is no file '{file}' to download; choose one of {', '.join(makers)}.")
     stem, _, ending = file.rpartition(".")
     return attachment(makers[file](answer), f"{kind}-{stem}.{ending}")
 

@@ -210,7 +210,7 @@ def _keep(workspace: Workspace, given: Any, table: np.ndarray) -> Response:
 
 
 async def agents(request: Request, workspace: Workspace, question: dict[str, Any]) -> Response:
-    """Let agents learn; what happens is told as events."""
+    """Let agents learn; progress is sent as events."""
 
     def work() -> Any:
         from bellief.app.experiment import Experiment

@@ -1,4 +1,4 @@
-"""A log as the page knows it: counts for every question, and what was taken for what."""
+"""A log that the page has opened: counts for every question, and which columns were used as what."""
 
 import csv
 import dataclasses

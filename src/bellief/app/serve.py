@@ -1,4 +1,4 @@
-"""Start the server: a socket of its own, a link with a token, a browser, and nothing left behind at the end."""
+"""Start the server: its own socket, a link with a token, a browser; temporary files are removed at the end."""
 
 import contextlib
 import ipaddress

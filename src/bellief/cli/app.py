@@ -14,7 +14,7 @@ from bellief.registry import AGENTS, ENVIRONMENTS, VALUES, find, looks_like_gymn
 
 app = typer.Typer(
     name="bellief",
-    help="Bayesian reinforcement learning that keeps its uncertainty.",
+    help="Bayesian reinforcement learning: posterior distributions over values, from logs or from interaction.",
     add_completion=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -27,10 +27,8 @@ LONGEST_RUN = 2**31 - 1
 def _root(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error; may stand anywhere.")] = False,
-    device: Annotated[
-        str, typer.Option("--device", metavar="NAME", help="Compute on cpu, gpu or auto; may stand anywhere.")
-    ] = "auto",
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    device: Annotated[str, typer.Option("--device", metavar="NAME", help="Compute on cpu, gpu or auto.")] = "auto",
 ) -> None:
     del debug, device  # taken care of before the command line is read
     if version:
@@ -78,7 +76,7 @@ def run(
         typer.Option(
             parser=between("--half-life", 0, float("inf")),
             metavar="STEPS",
-            help="Steps after which a reward counts half in the smoothed curves.",
+            help="Half-life of a reward in the smoothed curves, in steps.",
         ),
     ] = 1000.0,
     longest_gap: Annotated[
@@ -88,7 +86,7 @@ def run(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Save curves, plans, policies and a picture in a new folder; an interrupted run goes on from there.",
+            help="Save curves, plans, policies and a picture in a new folder; an interrupted run resumes from it.",
         ),
     ] = None,
     seed: Seed = 0,
@@ -96,7 +94,7 @@ def run(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Let an agent learn in an environment, many times over."""
+    """Run an agent in an environment, several times."""
     agent_settings, environment_settings = split_settings(settings or [])
     if not looks_like_gymnasium(env):
         find(ENVIRONMENTS, "environment", env)
@@ -159,7 +157,7 @@ def compare_agents(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Several agents in one environment, on the same luck, with intervals of their differences."""
+    """Compare agents in one environment, run by run on the same random numbers, with intervals."""
     if not looks_like_gymnasium(env):
         find(ENVIRONMENTS, "environment", env)
     with progress(f"{len(agents)} agents in {env}", quiet) as report:
@@ -189,7 +187,7 @@ def list_names(
     ] = None,
     json: Json = False,
 ) -> None:
-    """The environments, agents and value beliefs that can be named."""
+    """List environments, agents and value beliefs."""
     if kind is not None and kind not in KINDS:
         raise UserError(f"There is no list of '{kind}'; choose one of {', '.join(KINDS)}.")
     listed = {
@@ -210,14 +208,14 @@ def list_names(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the page and its pictures go.")] = Path(
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the page and its pictures.")] = Path(
         "bellief-demo"
     ),
     quick: Annotated[bool, typer.Option("--quick", help="Fewer data sets and runs.")] = False,
     seed: Seed = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Two experiments in two minutes: a value posterior, and an agent that learns. Prints the path of a page."""
+    """Run two experiments in two minutes (a value posterior, an agent that learns) and print the path of a page."""
     from bellief.demo import run_demo
 
     page = run_demo(out, quick, seed, (lambda text: None) if quiet else (lambda text: typer.echo(text, err=True)))
@@ -226,7 +224,7 @@ def demo(
 
 @app.command()
 def doctor(json: Json = False, quiet: Quiet = False) -> None:
-    """Versions, devices, folders and a short self-test, with what to do about each problem."""
+    """Check versions, devices and folders, run a short self-test, and say how to solve each problem."""
     from bellief.cli.doctor import doctor as examine
 
     examine(json, quiet)

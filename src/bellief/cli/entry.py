@@ -59,7 +59,7 @@ def _show_warning(message: Any, category: type[Warning], *place: Any, **more: An
 
 
 def _terminate(number: int, frame: Any) -> None:
-    """What is being written is cleared away on the way out, as after an interrupt."""
+    """Half-written files are removed on exit, as after an interrupt."""
     del number, frame
     raise failures.Terminated
 
@@ -83,7 +83,7 @@ def _complain(sentence: str) -> None:
 
 
 def _flush(code: int) -> int:
-    """Find out now, not while the interpreter shuts down, whether the output arrived."""
+    """Flush now, so that an error in writing the output is reported before the interpreter shuts down."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -98,6 +98,6 @@ def _flush(code: int) -> int:
 
 
 def _silence(stream) -> None:
-    """Send what is left in the stream nowhere, or the interpreter would try again, and complain, while it ends."""
+    """Discard what is left in the stream; the interpreter would otherwise try to write it again at exit."""
     with contextlib.suppress(OSError):  # not a real file: nothing is flushed at the end either
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -23,11 +23,11 @@ class OptionError(Exception):
 
 
 class Terminated(BaseException):
-    """SIGTERM has come: like an interrupt, but sent by a program."""
+    """SIGTERM was received: like an interrupt, but sent by a program."""
 
 
 class Unfinished(Exception):
-    """Something ended before it was done; the sentence says how to go on."""
+    """Work ended early; the sentence says how to resume it."""
 
     def __init__(self, sentence: str, code: int):
         super().__init__(sentence)

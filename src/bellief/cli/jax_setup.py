@@ -38,7 +38,7 @@ def take_device(arguments: list[str]) -> tuple[list[str], str]:
 
 
 def use_device(device: str) -> None:
-    """Let JAX see what the user asked for; `auto` leaves the choice to it."""
+    """Show JAX only the requested kind of device; `auto` leaves the choice to JAX."""
     if device == "cpu":
         os.environ["JAX_PLATFORMS"] = "cpu"
     elif device == "gpu":

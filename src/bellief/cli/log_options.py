@@ -43,7 +43,9 @@ PolicyName = Annotated[
 Discount = Annotated[
     float,
     typer.Option(
-        parser=between("--discount", 0, 1, includes_high=True), metavar="NUMBER", help="In (0, 1]; 1 needs an end."
+        parser=between("--discount", 0, 1, includes_high=True),
+        metavar="NUMBER",
+        help="In (0, 1]; 1 needs a horizon, or episodes that end.",
     ),
 ]
 PriorName = Annotated[
@@ -59,18 +61,19 @@ RewardScale = Annotated[
     typer.Option(
         parser=scale,
         metavar="NUMBER|data",
-        help="For the priors paper and sparse: size of a typical reward, in whose units they are meant (data: the "
-        "log's; without it, 1). The default prior takes its scale from the log and refuses this.",
+        help="For the priors paper and sparse: the reward that counts as one unit (data: the root mean square of the "
+        "log's rewards; default 1). The default prior takes its scale from the log and refuses this option.",
     ),
 ]
 Level = Annotated[
-    float, typer.Option(parser=between("--level", 0, 1), metavar="NUMBER", help="Mass of the credible intervals.")
+    float,
+    typer.Option(parser=between("--level", 0, 1), metavar="NUMBER", help="Probability mass of the credible intervals."),
 ]
-Horizon = Annotated[int | None, count("--horizon", "Steps that count; without it, for ever.")]
+Horizon = Annotated[int | None, count("--horizon", "Horizon in steps; without it, infinite.")]
 States = Annotated[
     Any,
     typer.Option(
-        parser=names_or_number("--states"), metavar="N|A,B,...", help="How many states there are, or all their labels."
+        parser=names_or_number("--states"), metavar="N|A,B,...", help="Number of states, or all their labels."
     ),
 ]
 Actions = Annotated[
@@ -78,20 +81,20 @@ Actions = Annotated[
     typer.Option(
         parser=names_or_number("--actions"),
         metavar="N|A,B,...",
-        help="How many actions there are, or all their labels.",
+        help="Number of actions, or all their labels.",
     ),
 ]
 Labels = Annotated[
-    bool, typer.Option("--labels", help="Take states and actions as labels even where they are numbers.")
+    bool, typer.Option("--labels", help="Read states and actions as strings even where they are numbers.")
 ]
-Start = Annotated[str | None, typer.Option(metavar="STATE", help="First state; without it, those seen in the data.")]
+Start = Annotated[str | None, typer.Option(metavar="STATE", help="First state; by default those of the data.")]
 Draws = Annotated[int, count("--draws", "Value functions to draw.")]
 Accuracy = Annotated[
     float | None,
     typer.Option(
         parser=between("--accuracy", 0, 0.5, includes_high=True),
         metavar="NUMBER",
-        help="Instead of --draws: draw until the ends of intervals are known to this share of their width.",
+        help="Instead of --draws: draw until the error of interval limits is this share of the interval's width.",
     ),
 ]
 Belief = Annotated[
@@ -100,7 +103,7 @@ Belief = Annotated[
 ]
 RewardRange = Annotated[
     tuple[float, float] | None,
-    typer.Option(metavar="LOW HIGH", help="The smallest and the largest reward that are possible."),
+    typer.Option(metavar="LOW HIGH", help="The smallest and the largest possible reward."),
 ]
 Support = Annotated[
     str | None,
@@ -126,9 +129,9 @@ Database = Annotated[
 ]
 Engine = Annotated[str, typer.Option(metavar="NAME", help="Where the log is read: local or ray.")]
 Address = Annotated[
-    str | None, typer.Option(metavar="HOST:PORT", help="Ray cluster; without it, one is started on this machine.")
+    str | None, typer.Option(metavar="HOST:PORT", help="Ray cluster; by default one is started on this machine.")
 ]
-Threads = Annotated[int | None, count("--threads", "Threads that read; without it, one a processor.")]
+Threads = Annotated[int | None, count("--threads", "Threads that read; by default one for each processor.")]
 
 
 def _roles(text: Any) -> Mapping[str, str]:
@@ -153,7 +156,7 @@ ColumnNames = Annotated[
 
 
 def read_log(data: Any, **options: Any) -> "Tally | Transitions":
-    """What `bellief.logs.as_log` gives; what was left unused, and what needs saying, goes to standard error."""
+    """The result of `bellief.logs.as_log`; unused columns and notes go to standard error."""
     from bellief.logs import as_log
 
     return _told(as_log(data, **options))
@@ -185,6 +188,6 @@ def _told(log: Any) -> Any:
 
 
 def taken_lines(origin: "Origin") -> list[str]:
-    """What was taken for what, one line each, for people."""
+    """Which column was read as which role, one line each, for people."""
     lines = [f"{role}: column '{column}'" for role, column in origin.columns.items()]
     return lines + ([] if "terminated" in origin.columns or "done" in origin.columns else ["terminated: never"])

@@ -28,6 +28,7 @@ from bellief.cli.log_options import (
 from bellief.cli.log_source import LogSource, takes_log
 from bellief.cli.options import Json, Plot, Quiet, Seed, between, count, whole
 from bellief.cli.progress import progress
+from bellief.registry import METHOD1_VALUES, METHODS
 
 
 @takes_log
@@ -39,7 +40,7 @@ def evaluate(
         str,
         typer.Option(
             metavar="NAME",
-            help="joint, moments, bootstrap, gaussian, histogram, method2, method3, monte-carlo, mean-mdp.",
+            help=", ".join(METHODS) + ".",
         ),
     ] = "joint",
     prior: PriorName = "logged",
@@ -51,7 +52,10 @@ def evaluate(
     accuracy: Accuracy = None,
     mdps: Annotated[
         int | None,
-        count("--mdps", "MDPs to sample; without it as many as draws, 10 for gaussian, histogram, 1000 for method2/3."),
+        count(
+            "--mdps",
+            f"MDPs to sample; by default as many as draws, 10 for {', '.join(METHOD1_VALUES)}, 1000 for method2/3.",
+        ),
     ] = None,
     lookahead: Annotated[
         int | None,
@@ -78,7 +82,7 @@ def evaluate(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """What a policy is worth, and how sure the data make us of it."""
+    """Estimate the value of a policy, with credible intervals."""
     document: dict[str, Any] = {"variance": None}
 
     def compute(log: Any) -> Any:
@@ -154,7 +158,7 @@ def compare(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Which policy is best, what a wrong choice costs, and how many more transitions would settle it."""
+    """Compare policies: which is best, what a wrong choice costs, how many more transitions would decide."""
 
     def compute(log: Any) -> Any:
         from bellief.decisions import compare
@@ -215,7 +219,7 @@ def improve(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """The policy that the data recommend, and how sure we can be that it is better than what the log did."""
+    """Recommend a policy, with the probability that it is better than the log's own."""
 
     def compute(log: Any) -> Any:
         import numpy as np
@@ -263,7 +267,7 @@ def collect(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Which state-actions to observe next, so that a policy's value becomes certain soonest."""
+    """Rank state-action pairs by how much observing them would reduce the uncertainty of a policy's value."""
 
     def compute(log: Any) -> Any:
         from bellief.decisions import collect_next

@@ -1,4 +1,4 @@
-"""Reading the values of options; a value that cannot be used is told at once, before anything slow is imported."""
+"""Reading the values of options; a value that cannot be used is refused before anything slow is imported."""
 
 import math
 from collections.abc import Callable

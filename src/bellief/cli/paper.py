@@ -29,16 +29,16 @@ def paper(
     only: Annotated[
         str | None, typer.Option(metavar="LABELS", help="Labels of items, with commas: fig:full_chain,tab:wasserstein.")
     ] = None,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Each scale gets a folder in here.")] = Path("runs/paper"),
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the scales' own folders.")] = Path(
+        "runs/paper"
+    ),
     reuse: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FOLDER", help="Take finished cells over from sweeps in another folder; repeatable."),
+        typer.Option(metavar="FOLDER", help="Reuse finished cells of sweeps in another folder; repeatable."),
     ] = None,
     sizes: Annotated[
         list[str] | None,
-        typer.Option(
-            "--size", metavar="SWEEP=RUNSxSTEPS", help="Another size than the scale's: maze/VDQN=5x1000; repeatable."
-        ),
+        typer.Option("--size", metavar="SWEEP=RUNSxSTEPS", help="Override a size: maze/VDQN=5x1000; repeatable."),
     ] = None,
     list_items: Annotated[bool, typer.Option("--list", help="Show the items and their claims.")] = False,
     dry_run: Annotated[
@@ -49,14 +49,14 @@ def paper(
         typer.Option(metavar="FOLDER", help="Write the sweeps' YAML files for 'bellief sweep', and compute nothing."),
     ] = None,
     draw_only: Annotated[
-        bool, typer.Option("--draw-only", help="Compute nothing: draw and judge what is there, --reuse included.")
+        bool, typer.Option("--draw-only", help="Compute nothing: draw and judge finished cells, also those of --reuse.")
     ] = False,
     docs: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Also write the pages with pictures, numbers and verdicts into a folder."),
     ] = None,
     readme: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also put the table of verdicts between the marks of a README.")
+        Path | None, typer.Option(metavar="FILE", help="Also write the table of verdicts into a README.")
     ] = None,
     engine: EngineName = "local",
     address: Address = None,
@@ -110,7 +110,7 @@ def _check_published(*options: Any) -> None:
 
 
 def _published(chosen: list[Any], named: bool, out: Path, docs: Path | None, readme: Path | None, json: bool) -> None:
-    """What travels with the package: nothing is computed."""
+    """Results that are part of the package; nothing is computed."""
     from bellief.paper import run
     from bellief.paper.summary import published
 

@@ -11,7 +11,7 @@ PATIENCE = 2.0
 
 @contextlib.contextmanager
 def progress(description: str, quiet: bool) -> Iterator[Callable[[float], None]]:
-    """Yields a function to call with the finished fraction; until the first call the bar only shows that it lives."""
+    """Yields a function to call with the finished fraction; until the first call the bar shows activity only."""
     if quiet or not sys.stderr.isatty():
         yield lambda fraction: None
         return

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def unfinished_run(out: Path | None, arguments: dict[str, Any], quiet: bool) -> "Iterator[UnfinishedRun | None]":
-    """Hold the folder while the block runs; an interrupt then says how to go on. Nothing without a folder."""
+    """Hold the folder while the block runs; an interrupt then says how to resume. Does nothing without a folder."""
     if out is None:
         yield None
         return
@@ -39,7 +39,7 @@ def unfinished_run(out: Path | None, arguments: dict[str, Any], quiet: bool) -> 
 
 
 def save_run(result: "RunResult", out: Path) -> None:
-    """Put the results in the place of the checkpoints."""
+    """Replace the checkpoints by the results."""
     from bellief.sweeps.unfinished_run import finish
 
     def save(folder: Path) -> None:

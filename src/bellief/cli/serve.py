@@ -31,7 +31,7 @@ def serve(
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the link and open no browser.")] = False,
     max_upload: Annotated[int, count("--max-upload", "Largest upload, in megabytes.")] = 2_000,
 ) -> None:
-    """Open a local page: drop a log, see what a policy is worth, compare policies, watch agents learn."""
+    """Open a local page: load a log, evaluate and compare policies, watch agents learn."""
     try:
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401

@@ -18,7 +18,7 @@ def print_json(document: Any) -> None:
 
 
 def print_lines(*lines: str) -> None:
-    """Plain text; what looks like markup in it is left alone."""
+    """Plain text; markup in it is not interpreted."""
     from rich.console import Console
 
     console = Console(soft_wrap=not sys.stdout.isatty())
@@ -169,7 +169,7 @@ def print_comparison(document: dict[str, Any]) -> None:
     print_table(table)
     optimum = "" if document["optimum"] is None else f" The best long-run reward per step is {document['optimum']:.5g}."
     print_lines(
-        f"Differences are to {document['baseline']}, run by run on the same luck; regret is that of the whole run."
+        f"Differences are to {document['baseline']}, run by run, with the same random numbers; regret: whole run."
         + optimum
     )
 

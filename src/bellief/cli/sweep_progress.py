@@ -18,7 +18,7 @@ LONGEST_TABLE = 30
 
 @contextlib.contextmanager
 def show_sweep(as_json: bool, quiet: bool, tensorboard: Path | None) -> Iterator[Callable[[Event], None]]:
-    """Yields the function that is told every event."""
+    """Yields the function that is called with every event."""
     listeners: list[Callable[[Event], None]] = []
     with contextlib.ExitStack() as stack:
         if as_json:
@@ -38,7 +38,7 @@ def show_sweep(as_json: bool, quiet: bool, tensorboard: Path | None) -> Iterator
 
 
 class JsonLines:
-    """One event a line, on the standard output there was in the beginning."""
+    """One event a line, on the standard output of the start of the program."""
 
     def __init__(self, stream: TextIO):
         self.stream = stream
@@ -51,7 +51,7 @@ class JsonLines:
 
 
 class State:
-    """How a sweep stands, from its events: how much of each cell is done, rewards, and the time that is left."""
+    """Progress of a sweep from its events: the finished share of each cell, rewards, and remaining time."""
 
     def __init__(self) -> None:
         self.rows: list[Event] = []

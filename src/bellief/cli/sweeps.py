@@ -19,7 +19,7 @@ from bellief.errors import UserError
 ENGINES = ("local", "ray", "batch")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON events, one a line, on standard output.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say only what goes wrong.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", show_default=False, help="The sweep's folder.")]
 EngineName = Annotated[
     str,
@@ -51,7 +51,7 @@ Every = Annotated[
 ]
 Board = Annotated[bool, typer.Option("--tensorboard", help="Write rewards for TensorBoard into FOLDER/tensorboard.")]
 
-store_app = typer.Typer(help="Look into a sweep's folder: ls, verify, export.")
+store_app = typer.Typer(help="Inspect a sweep's folder: ls, verify, export.")
 
 
 def register(app: typer.Typer) -> None:
@@ -68,13 +68,13 @@ def sweep(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="Change the description: steps=1000, agents.psrl.runs=5; repeatable.",
+            help="Override a line of the file: steps=1000, agents.psrl.runs=5; repeatable.",
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="The sweep's folder is made in here.")] = Path("runs"),
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the sweep's own folder.")] = Path("runs"),
     reuse: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FOLDER", help="Take finished cells over from another sweep's folder; repeatable."),
+        typer.Option(metavar="FOLDER", help="Reuse finished cells of another sweep's folder; repeatable."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the cells, with time and memory from a short trial; write nothing.")
@@ -88,7 +88,7 @@ def sweep(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run every agent in every environment of a sweep, into a folder that survives being cut off."""
+    """Run every agent in every environment of a sweep; results go into a folder, and an interrupted sweep resumes."""
     check_engine(engine, address)
     from bellief.sweeps.ledger import read_shard
     from bellief.sweeps.spec import load_spec
@@ -121,7 +121,7 @@ def resume(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Finish a sweep that was cut off: what is there is checked and kept, what is missing is computed."""
+    """Finish an interrupted sweep: finished cells are checked and kept, missing ones are computed."""
     check_engine(engine, address)
     from bellief.sweeps.ledger import read_shard
     from bellief.sweeps.store import Store
@@ -133,7 +133,7 @@ def resume(
 
 
 def check_engine(engine: str, address: str | None) -> None:
-    """Refuse an engine that is not there before anything slow happens."""
+    """Refuse an engine that is not installed before anything slow happens."""
     if engine not in ENGINES:
         raise UserError(f"There is no engine called '{engine}'; choose local, ray or batch.")
     if engine == "ray" and importlib.util.find_spec("ray") is None:
@@ -239,7 +239,7 @@ def _store(context: typer.Context) -> None:
 
 @store_app.command(name="ls")
 def store_ls(folder: Folder, json: options.Json = False) -> None:
-    """What is in the folder, by condition."""
+    """List what the folder holds, by environment and agent."""
     from bellief.sweeps.read import open_store
 
     document = open_store(folder).to_dict()
@@ -264,11 +264,11 @@ def store_verify(
     ] = 1,
     seed: Annotated[
         int | None,
-        typer.Option(parser=whole("--seed"), metavar="N", help="Of that choice; else another each time."),
+        typer.Option(parser=whole("--seed"), metavar="N", help="Seed of that choice; by default a new one each time."),
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Look for what is missing, compare every file with its hash, and a random cell with itself, computed again."""
+    """Find missing files, compare every file with its hash, and compute a random cell again to compare it."""
     from bellief.sweeps.read import open_store
     from bellief.sweeps.verify import verify
 
@@ -296,7 +296,7 @@ def store_export(
     to: Annotated[Path, typer.Option(metavar="FILE", help="A .csv or .parquet file (replaced if it exists).")],
     json: options.Json = False,
 ) -> None:
-    """All curves in one file: environment, agent, run, step, total, smoothed."""
+    """Write all curves into one file: environment, agent, run, step, total, smoothed."""
     from bellief.sweeps.read import open_store
 
     rows = open_store(folder).export(to)
@@ -308,7 +308,7 @@ def store_export(
 
 @store_app.command(name="schema")
 def store_schema() -> None:
-    """The JSON Schema of a sweep's description, for editors that check YAML as you type."""
+    """Print the JSON Schema of a sweep file, for editors that check YAML."""
     from bellief.sweeps.spec import json_schema
 
     show.print_json(json_schema())

@@ -47,7 +47,7 @@ def tally(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Count a log: how often each action led where, with what rewards. Every command takes that file for a log."""
+    """Count the transitions and rewards of a log. Every command accepts the file instead of the log."""
     files = ["/dev/stdin" if path == "-" else path for path in data or []]
     with progress("Counting", quiet) as report:
         counts = read_tally(

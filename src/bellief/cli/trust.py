@@ -30,7 +30,7 @@ def check(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Is the log what evaluation takes it for: Markov, steady, without stray rewards?"""
+    """Check the assumptions of evaluation: Markov, stationary, no outlying rewards."""
     with progress("Reading", quiet):
         log = source.rows()
     with progress("Checking", quiet):
@@ -73,7 +73,7 @@ def sensitivity(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Does the answer depend on the prior? The same evaluation under eight of them."""
+    """Check whether the answer depends on the prior, by evaluating under eight of them."""
     with progress("Reading", quiet) as told:
         log = source.log(told)
     with progress("Evaluating under several priors", quiet):
@@ -112,13 +112,13 @@ def certify(
     prior: Annotated[str, typer.Option(metavar="NAME", help="logged, paper or sparse.")] = "logged",
     method: Annotated[str, typer.Option(metavar="NAME", help="Method of evaluation.")] = "joint",
     simulations: Annotated[
-        int, typer.Option(parser=whole("--simulations", 20), metavar="N", help="Made-up problems.")
+        int, typer.Option(parser=whole("--simulations", 20), metavar="N", help="Simulated problems.")
     ] = 500,
     seed: Seed = 0,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """How often intervals hold the truth in problems of your size, drawn from the prior (calibration)."""
+    """Measure how often intervals hold the truth in simulated problems of your size (calibration)."""
     with progress("Simulating", quiet) as report:
         document = _certificate(
             states,

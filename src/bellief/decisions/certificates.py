@@ -25,11 +25,12 @@ from bellief.errors import UserError
 from bellief.evaluation.checks import check_choice, check_memory, check_numbers
 from bellief.evaluation.knowledge import EndlessError, bounded
 from bellief.evaluation.logged_prior import NAMES
-from bellief.evaluation.policy_value import METHODS, evaluate
+from bellief.evaluation.policy_value import evaluate
 from bellief.evaluation.posterior import interval
 from bellief.evaluation.problem import Problem, prepare
 from bellief.evaluation.sampled import SampledMDPs
 from bellief.priors import PAPER_PRIOR, PRIORS, Prior
+from bellief.registry import METHODS
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 

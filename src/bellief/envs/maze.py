@@ -1,6 +1,6 @@
 """Maze: collect flags, then bring them to the goal (the flag maze of Dearden et al. 1998)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -36,6 +36,24 @@ def maze(layout: str | Sequence[str] = LAYOUT, slip: float = 0.1) -> Environment
     >>> maze().states, maze(layout=["SF", ".G"]).states
     (264, 8)
     """
+    return flag_task("maze", layout, slip, _pay_on_entering)
+
+
+def _pay_on_entering(goal, entered, earned, start, next_state, reward) -> None:
+    next_state[...] = np.where(goal[entered], start, next_state)
+    reward[...] = np.where(goal[entered], earned, 0)
+    start_cell = start // next_state.shape[1]
+    next_state[goal] = next_state[start_cell, 0]
+    reward[goal] = reward[start_cell, 0]
+
+
+def flag_task(name: str, layout: str | Sequence[str], slip: float, pay: Callable[..., None]) -> Environment:
+    """A task of collecting flags. `pay(goal, entered, earned, start, next_state, reward)` writes the goal's effect into
+    `next_state` and `reward` [cell, flags held, action, outcome], which hold moves and flags.
+
+    `goal` marks the goal's cells, `entered` [cell, 1, action, outcome] is the cell that an outcome leads to, `earned`
+    is the number of flags held, and `start` the state in which a round begins.
+    """
     slip = check_probability("slip", slip)
     grid = parse_layout(layout, start_character="S", special=FLAG)
     if not grid.flags:
@@ -45,25 +63,25 @@ def maze(layout: str | Sequence[str] = LAYOUT, slip: float = 0.1) -> Environment
     probability, entered = moves_with_slip(grid, slip)
     flag_bit = np.zeros(len(grid.cells), dtype=int)
     flag_bit[list(grid.flags)] = 2 ** np.arange(len(grid.flags))
-    goal = grid.characters == GOAL
 
     # Axes [cell, flags held, action, outcome].
     held = np.arange(flag_sets)[None, :, None, None]
     entered = entered[:, None]
-    next_state = np.where(goal[entered], grid.start * flag_sets, entered * flag_sets + (held | flag_bit[entered]))
-    reward = np.where(goal[entered], sum(held >> flag & 1 for flag in range(len(grid.flags))), 0)
-    next_state[goal] = next_state[grid.start, 0]
-    reward[goal] = reward[grid.start, 0]
+    next_state = entered * flag_sets + (held | flag_bit[entered])
+    reward = np.zeros(next_state.shape)
+    earned = sum(held >> flag & 1 for flag in range(len(grid.flags)))
+    start = grid.start * flag_sets
+    pay(grid.characters == GOAL, entered, earned, start, next_state, reward)
 
     states = len(grid.cells) * flag_sets
     shape = (states, len(ACTION_NAMES), len(probability))
     return Environment(
-        name="maze",
+        name=name,
         outcomes=make_outcomes(
             np.broadcast_to(probability, shape),
             next_state.reshape(shape),
             reward.reshape(shape),
-            single_start(states, grid.start * flag_sets),
+            single_start(states, start),
         ),
         action_names=ACTION_NAMES,
         parameters={"layout": grid.rows, "slip": slip},

@@ -1,9 +1,9 @@
-"""The bootstrap as a second opinion: episodes drawn again with replacement, the model fitted to them, the policy
+"""The bootstrap, without a prior: episodes are resampled with replacement, a model is fitted to them, and the policy is
 evaluated in it.
 
-It knows no prior. What was never seen does not exist for it: a pair that a resampled log lacks gives its share to the
-policy's other actions in the state, and a state without any of them is worth nothing. Its intervals are therefore no
-guide for policies that leave the log. Of a log with a single episode steps are drawn again instead.
+What was never seen does not exist in these models: a pair that a resampled log lacks gives its share to the policy's
+other actions in the state, and a state without any of them has value zero. The intervals are therefore no guide for
+policies that leave the log. If a log has a single episode, steps are resampled instead.
 
 >>> import bellief
 >>> data = bellief.Transitions.from_arrays(

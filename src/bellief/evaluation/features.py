@@ -267,7 +267,7 @@ class _Problem:
         untried = [a for a in np.flatnonzero(self.visits == 0) if probabilities[:, a].max() > 0]
         if untried:
             names = ", ".join(name_of(int(action), log.action_labels) for action in untried[:3])
-            warnings.append(f"The policy may take actions that the data never tried ({names}): there the prior speaks.")
+            warnings.append(f"The policy may take actions absent from the data ({names}): there the prior dominates.")
         limit = (
             10 * np.abs(log.reward).max() * min(steps, 1 / (1 - self.box.discount) if self.box.discount < 1 else steps)
         )

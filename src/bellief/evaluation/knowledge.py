@@ -1,4 +1,4 @@
-"""How far a log tells what a policy is worth, whatever the prior says.
+"""How much a log shows about a policy's value under any prior.
 
 A pair that was seen `FEW_VISITS` times or more is taken as known, up to sampling error. `supported` is the share of the
 policy's discounted time that it is expected to spend in known pairs. The bounds are the value if every other pair
@@ -24,7 +24,7 @@ LEAST_SUPPORTED, WIDEST_BOUNDS = 0.6, 0.9
 # MDPs in which the bounds are computed; fewer with many states.
 DRAWS, FEW_DRAWS, MANY_STATES = 25, 4, 2_000
 
-# An episode of more steps is said to run for ever.
+# An episode of more steps counts as endless.
 ENDLESS = 1e6
 
 
@@ -33,7 +33,7 @@ class EndlessError(UserError):
 
 
 class Knowledge(NamedTuple):
-    """What the log tells about a policy; `bounds` is None where the return has no bound."""
+    """What the log shows about a policy; `bounds` is None where the return has no bound."""
 
     supported: float
     bounds: tuple[float, float] | None
@@ -41,7 +41,7 @@ class Knowledge(NamedTuple):
 
 
 def knowledge(problem: Problem, policy: Float[np.ndarray, "S A"], seed: int, level: float) -> Knowledge:
-    """How far the log tells what a policy is worth."""
+    """How much the log shows about the value of a policy."""
     known = problem.log.visits() >= FEW_VISITS
     time = discounted_time(problem, policy)
     supported = min(float(time[known].sum() / time.sum()), 1.0)

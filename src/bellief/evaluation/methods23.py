@@ -13,26 +13,26 @@ from bellief.evaluation.dense_belief import SAMPLER, STEP_STREAM, draw_mdps
 from bellief.induction import stationary
 from bellief.mdp import bellman
 
-LINKED = ("method2", "method3")
+METHODS23 = ("method2", "method3")
 
 # Below this many effective draws an estimate is called degenerate.
 FEWEST_EFFECTIVE = 5.0
 
 
-def evaluate_linked(
+def evaluate_methods23(
     problem: Any, seed: int, method: str, mdps: int, draws: int, settings: stationary.Settings | None
 ) -> tuple[Float[Array, "N S"], dict[str, Any]]:
     """Draws of the value function, and notes that tell whether the method worked.
 
     `problem` holds data, policy and belief. The reward prior of a log is made of its data and static here, so another
-    log is compiled anew.
+    log is compiled again.
     """
     settings = settings or stationary.Settings()
     check_memory(problem.data.states, problem.used.shape[1], tables=mdps + settings.prior_mdps)
     sampler = problem.sampler() | {"prior": problem.prior}
     options = {"mdps": mdps, "draws": draws, "settings": settings, "weigh": method == "method2"}
     key, scale = jax.random.key(seed), (problem.value_centre(), problem.value_span())
-    result = _linked(key, problem.used, *scale, **options, **sampler)
+    result = _draw_values(key, problem.used, *scale, **options, **sampler)
     sizes = {"posterior_draws": float(result.posterior_size)}
     if settings.value_prior == "gaussian":  # the other choice cancels what prior draws are needed for
         sizes["prior_draws"] = float(result.prior_size)
@@ -55,7 +55,7 @@ def evaluate_linked(
 
 
 @functools.partial(jax.jit, static_argnames=("mdps", "draws", "settings", "weigh", *SAMPLER))
-def _linked(key, policy, centre, span, *, mdps, draws, settings, weigh, belief, discount, prior, support):
+def _draw_values(key, policy, centre, span, *, mdps, draws, settings, weigh, belief, discount, prior, support):
     """Posterior and prior draws of the MDP, and the chains over value functions that they link."""
     prior_key, start_key, chain_key = (jax.random.fold_in(key, STEP_STREAM - number) for number in range(3))
     sampled = draw_mdps(key, mdps, belief, discount, prior, support)

@@ -13,7 +13,7 @@ from bellief.beliefs import tabular
 from bellief.errors import UserError
 from bellief.evaluation.checks import check_memory
 from bellief.evaluation.dense_belief import DRAW_STREAM, SAMPLER, STEP_STREAM, belief_from, draw_mdps
-from bellief.evaluation.methods23 import LINKED, evaluate_linked
+from bellief.evaluation.methods23 import METHODS23, evaluate_methods23
 from bellief.evaluation.problem import Problem
 from bellief.evaluation.question import Question
 from bellief.fast import enabled
@@ -25,13 +25,13 @@ from bellief.values import joint
 def evaluate(ready: Problem, policy, method, final, seed, mdps, draws, lookahead, settings):
     """The question, draws of the value function, and notes about the method."""
     if ready.support is not None:
-        raise UserError(f"{method} knows no support: leave it out, or choose joint.")
+        raise UserError(f"{method} does not take support: leave it out, or choose joint.")
     check_memory(ready.log.states, ready.log.actions, tables=1)
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
-        problem = DenseProblem(ready, policy, by_pair=method in LINKED)
-        if method in LINKED:
-            return problem, *evaluate_linked(problem, seed, method, mdps or 1000, draws, settings)
-        if method in ("gaussian", "histogram"):
+        problem = DenseProblem(ready, policy, by_pair=method in METHODS23)
+        if method in METHODS23:
+            return problem, *evaluate_methods23(problem, seed, method, mdps or 1000, draws, settings)
+        if method in method1.BELIEFS:
             return problem, *problem.method1(seed, method, mdps or 10, draws, lookahead, final or "zero", settings)
         return problem, *problem.joint(seed, mdps or draws, draws, lookahead, final)
 

@@ -116,7 +116,7 @@ def _indices(frame: "pd.DataFrame", column: str, size: int, labels, path: Path) 
         # `save_policy` neutralises labels that a spreadsheet would run.
         values = np.array([known.get(restore(text), known.get(text, -1)) for text in texts])
         bad = values < 0
-        allowed = f"the data know no such {column}; correct the row, or announce all labels with --{column}s"
+        allowed = f"the data have no such {column}; correct the row, or list all labels with --{column}s"
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
         raise UserError(f"{path}: row {row + 1} has {column} '{shown(frame[column].iloc[row])}', but {allowed}.")

@@ -18,11 +18,11 @@ from bellief.evaluation.question import JAX_METHODS, SAMPLED, Question
 from bellief.evaluation.value_moments import matched_draws, roughness, second_order
 from bellief.logs import FeatureTransitions, as_log, as_transitions
 from bellief.priors import Prior
+from bellief.registry import METHODS
 
-METHODS = ("joint", "moments", "bootstrap", "gaussian", "histogram", "method2", "method3", "monte-carlo", "mean-mdp")
 FINALS = ("zero", "own", "pooled")
 
-# Methods that come with what the log tells whatever the prior says.
+# Methods whose answer comes with what the log shows under any prior.
 KNOWING = ("joint", "monte-carlo", "bootstrap")
 
 
@@ -59,7 +59,7 @@ def evaluate(
         discount: in (0, 1]; 1 needs a horizon, or episodes that end.
         method: `joint` (ours: values in sampled MDPs, whose summaries know the law of their linear part), `moments`
             (closed form to second order, without sampling), `bootstrap` (episodes drawn again and a model fitted to
-            them: a second opinion that knows no prior; needs rows, not a tally), `gaussian` and `histogram` (the
+            them: no prior is used; needs rows, not a tally), `gaussian` and `histogram` (the
             paper's Algorithm 2), `method2` and `method3` (its other two methods, in the stationary case),
             `monte-carlo` (its Algorithm 1), or `mean-mdp` (one number: no uncertainty).
         prior: `logged` (unseen outcomes where the state leads, rewards as the log's outcomes pay), `logged-0.1` (the

@@ -9,9 +9,10 @@ from bellief.evaluation.diagnostics import coverage, coverage_warnings
 from bellief.evaluation.knowledge import endless_sentence
 from bellief.evaluation.policy_forms import read_policy
 from bellief.evaluation.problem import Problem
+from bellief.registry import METHOD1_VALUES
 
 # Methods that need JAX: the paper's value beliefs, and its Methods 2 and 3.
-JAX_METHODS = ("gaussian", "histogram", "method2", "method3")
+JAX_METHODS = (*METHOD1_VALUES, "method2", "method3")
 
 # Methods whose draws have the spread of the posterior.
 SAMPLED = ("joint", "monte-carlo", "moments", "method2", "method3")
@@ -64,7 +65,7 @@ class Question:
         warnings += notes.get("inaccurate", [])
         if "endless" in notes:
             warnings.insert(0, endless_sentence(notes["endless"]))
-        if method in ("gaussian", "histogram"):
+        if method in METHOD1_VALUES:
             warnings.append(
                 "This value belief forgets which MDP a value came from, so its spread is far too small; use joint for "
                 "intervals."

@@ -127,8 +127,8 @@ def compare_agents(
 ) -> AgentComparison:
     """Run several agents, given as `name` or `name:setting=value,...`; the first is the baseline of differences.
 
-    Run n of every agent meets the same luck in the environment, so differences are taken run by run. `options` are
-    those of `bellief.run`.
+    Run n of every agent has the same random numbers in the environment, so differences are taken run by run. `options`
+    are those of `bellief.run`.
 
     >>> import bellief
     >>> found = bellief.compare_agents("nchain", ["q-learning", "eager=q-learning:epsilon=0"], steps=30, runs=2)

@@ -208,5 +208,5 @@ class _Successors:
         return power if power < self.outcomes else None
 
     def known_spaces(self) -> Spaces | BoxSpaces:
-        """What an agent is told, with the bound."""
+        """The agent's `Spaces`, with the bound."""
         return self.spaces if isinstance(self.spaces, BoxSpaces) else self.spaces._replace(support=self.bound())

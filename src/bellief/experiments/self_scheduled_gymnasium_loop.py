@@ -5,7 +5,7 @@ step, says whether a plan is due, and gives the next action if not. Events, seed
 `gymnasium_loop`.
 
 How many outcomes a pair can have is not known, and room for all states would make a belief of 500 states a hundred
-times larger than what is in it. So a lane's agent is told a bound on the outcomes of a pair (`Spaces.support`), and its
+times larger than what is in it. So a lane's agent gets a bound on the outcomes of a pair (`Spaces.support`), and its
 state grows when a pair shows more. Snapshots have room for all.
 """
 

@@ -34,7 +34,8 @@ __all__ = ["REPLACEMENTS", "Replacement", "enabled", "is_on", "selected", "using
 class Replacement(NamedTuple):
     """One row: what is replaced, by what (`module:function`), on which platform, and for which arguments.
 
-    `when` gets the function's arguments. `kernel` marks code for Pallas's Triton backend.
+    `when` gets all of the function's arguments in their order, defaults filled in. `kernel` marks code for Pallas's
+    Triton backend.
     """
 
     replaces: str
@@ -55,6 +56,13 @@ class Replacement(NamedTuple):
 
 def _always(*_: Any, **__: Any) -> bool:
     return True
+
+
+def _samples_from_noise(key, settings, *_: Any) -> bool:
+    # Other value beliefs are sampled step by step, as the plain functions do.
+    from bellief.induction import method1
+
+    return hasattr(method1.BELIEFS[settings.values], "sample_with")
 
 
 def _is_single(array: Any) -> bool:
@@ -82,10 +90,20 @@ REPLACEMENTS = (
         kernel=True,
     ),
     Replacement(
-        "bellief.agents.bbi_paper.induce", "bellief.fast.gaussian_induction:induce_without_repair", "gpu", _always
+        "bellief.agents.bbi_paper.induce",
+        "bellief.fast.gaussian_induction:induce_without_repair",
+        "gpu",
+        _samples_from_noise,
     ),
-    Replacement("bellief.agents.bbi_paper.induce", "bellief.fast.gaussian_induction:induce", "cpu", _always),
-    Replacement("bellief.induction.evaluate.by_method1", "bellief.fast.gaussian_induction:evaluate", None, _always),
+    Replacement(
+        "bellief.agents.bbi_paper.induce", "bellief.fast.gaussian_induction:induce", "cpu", _samples_from_noise
+    ),
+    Replacement(
+        "bellief.induction.evaluate.by_method1",
+        "bellief.fast.gaussian_induction:evaluate",
+        None,
+        _samples_from_noise,
+    ),
     Replacement(
         "bellief.agents.bbi_paper.backups",
         "bellief.fast.backup_kernel:backups",

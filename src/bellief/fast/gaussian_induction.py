@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from bellief.agents import bbi_paper, rules
 from bellief.induction import evaluate as induction
 from bellief.induction import method1, weights
-from bellief.induction.method1 import BELIEFS, Diagnostics, Progress, Settings
+from bellief.induction.method1 import Diagnostics, Progress, Settings
 from bellief.mdp import bellman, utilities
 from bellief.mdp.tabular import TabularMDP
 
@@ -29,7 +29,7 @@ def noise(
     keys: Key[Array, "H"], settings: Settings, progress: Progress, attempt: Int[Array, ""] | int = 0
 ) -> Float[Array, "H K*R"]:
     """The random numbers of each step's first draw (attempt 0) or second (1)."""
-    module = BELIEFS[settings.values]
+    module = method1.BELIEFS[settings.values]
     return jax.vmap(lambda key: module.noise(jax.random.fold_in(key, attempt), progress.belief, settings.samples))(keys)
 
 
@@ -53,7 +53,7 @@ def draw(
     Without `repair`, `resamples` tells of each value sample whether its weights would need it, and the sizes are those
     of each sample: the caller can sum them up for all steps at once.
     """
-    module = BELIEFS[settings.values]
+    module = method1.BELIEFS[settings.values]
 
     def is_unstable(carry):
         number, _, _, _, unstable = carry

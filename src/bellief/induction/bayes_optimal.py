@@ -248,7 +248,7 @@ def certainty_equivalent(problem: Problem) -> Policy:
 
 
 def hindsight_bound(problem: Problem, horizon: int, mdps: int = 10_000, seed: int = 0, start: int = 0) -> Bound:
-    """The paper's upper bound, E_mdp max_policy V: what one could earn who is told the MDP first."""
+    """The paper's upper bound, E_mdp max_policy V: what an agent could earn that knows the MDP from the start."""
     probability = draw_mdps(problem, mdps, seed)
     values = backward_induction(problem, probability, horizon)[0][:, start]
     return Bound(float(values.mean()), float(values.std(ddof=1) / np.sqrt(mdps)))

@@ -35,10 +35,10 @@ from bellief.errors import UserError
 from bellief.induction import weights
 from bellief.mdp import bellman, utilities
 from bellief.mdp.tabular import TabularMDP
-from bellief.values import gaussian, histogram
+from bellief.registry import METHOD1_VALUES, VALUES
 
 UTILITIES = ("sampled", "expected", "values")
-BELIEFS: dict[str, ModuleType] = {"gaussian": gaussian, "histogram": histogram}
+BELIEFS: dict[str, ModuleType] = {name: VALUES[name].load() for name in METHOD1_VALUES}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -43,8 +43,8 @@ from bellief.beliefs import learned, learned_noise, learned_rows
 
 
 class Problem(NamedTuple):
-    """The belief as the induction needs it: seen outcomes with their share of all visits; mean and variance of what a pair
-    pays, including what it pays if it leads back to its own state; the outcomes met so far, with equal weights.
+    """The belief as the induction needs it: seen outcomes with their share of all visits; mean and variance of the
+    reward of a pair, also of the reward if it leads back to its own state; all outcomes met so far, with equal weights.
     """
 
     outcome: Int[Array, "S A K"]

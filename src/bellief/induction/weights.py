@@ -1,6 +1,6 @@
 """The weights w_jk of Method 1: how likely each sampled MDP is, given a sampled next-step value function.
 
-The paper computes sums of exponentials and speaks of weights that are "numerically unstable"; `is_unstable` tells where
+The paper computes sums of exponentials and mentions weights that are "numerically unstable"; `is_unstable` tells where
 that form would fail in double precision. Here everything is computed as logarithms.
 
 >>> import jax.numpy as jnp

@@ -192,7 +192,7 @@ def _columns(file: LogFile, connection: "duckdb.DuckDBPyConnection") -> Sequence
 
 
 def _features(found: "Files | TableLog", reading: Reading) -> bool:
-    """Whether states are vectors; the first table tells."""
+    """Whether states are vectors, decided by the first table."""
     if not isinstance(found, Files):
         return bool(found.taken.features)
     names = _columns(found.files[0], found.connection)

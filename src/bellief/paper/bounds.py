@@ -1,8 +1,9 @@
 """BBI's value beside the upper bound on the Bayes-optimal value (the paper's fig:bayes_bounds), on NChain.
 
 The bound is the mean over MDPs from the posterior of their optimal values. BBI's value is that of the policy it
-follows, averaged over the same MDPs. Both are taken once for ever and once for H steps from zero: mixing the two, as a
-plain reading of the paper does, leaves 37% of the discounted mass between them whatever the agent learned.
+follows, averaged over the same MDPs. Both are computed once for an infinite horizon and once for H steps from zero:
+mixing the two, as a plain reading of the paper does, leaves a gap of 37% of the discounted mass, whatever the agent
+learned.
 """
 
 import jax
@@ -33,7 +34,7 @@ def look_steps(steps: int) -> list[int]:
 
 
 def values_under(key, config: bbi_sampled.Config, state: bbi_sampled.State, mdps: int, discount: float):
-    """Means over sampled MDPs at the start state: bound and policy, for ever and for H steps."""
+    """Means over sampled MDPs at the start state: bound and policy, for an infinite horizon and for H steps."""
 
     def one(draw):
         mdp = tabular.sample(draw, config.prior, state.belief, discount)

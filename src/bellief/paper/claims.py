@@ -23,7 +23,7 @@ HOLDS, FAILS, UNCLEAR, OPEN = "holds", "fails", "unclear", "open"
 
 
 class Measured(NamedTuple):
-    """Numbers with their intervals, by name, and the size they were seen at; `ours` is told, and never judged."""
+    """Numbers with their intervals, by name, and the size they were seen at; `ours` is shown, and never judged."""
 
     estimates: Mapping[str, Estimate]
     size: Size

@@ -216,7 +216,7 @@ COMPUTATIONS: dict[str, Computation] = {
 
 
 def key_of(name: str, scale: str) -> str:
-    """Sixteen digits that stand for everything that decides the numbers."""
+    """A hash of sixteen digits of everything that decides the numbers."""
     told = {"generation": GENERATION, "name": name, "seed": SEED, **COMPUTATIONS[name].settings[scale]}
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
 

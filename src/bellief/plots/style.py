@@ -60,7 +60,7 @@ def shortened(label: str, length: int = 24) -> str:
 
 
 def new_figure(width: float = 6.4, height: float = 4.0) -> "Figure":
-    """An empty figure of so many inches that pyplot knows nothing of: no window opens and none has to be closed."""
+    """An empty figure, `width` x `height` inches, unknown to pyplot: no window opens, none has to be closed."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -75,7 +75,7 @@ def new_axes(width: float = 6.4, height: float = 4.0) -> "Axes":
 
 
 def tidy(axes: "Axes", grid: Literal["x", "y"] | None = "y") -> "Axes":
-    """Take away what carries no information, and make the rest easy to read; `grid` names the lines to keep."""
+    """Remove what carries no information, and make the rest easy to read; `grid` names the lines to keep."""
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     for side in ("left", "bottom"):

@@ -228,7 +228,7 @@ def _learning_section(results: Mapping[str, RunResult], optimum: float) -> Secti
         rows=rows,
         notes=[
             "Mean and standard error over runs. The long-run reward is computed exactly from the chain; the best "
-            f"policy's is {optimum:.4f}, which a finite stretch can exceed by luck. Stuck: a last policy below "
+            f"policy's is {optimum:.4f}, which a finite stretch can exceed by chance. Stuck: a last policy below "
             f"{STUCK_BELOW:.0%} of it."
         ],
     )

@@ -1,4 +1,4 @@
-"""`render`: a `Document` as one HTML file that works from a disk, without a network, and without JavaScript if need be.
+"""`render`: a `Document` as one HTML file that works from a disk, without a network, and without JavaScript.
 
 The same document gives the same bytes. All text is escaped by the template; data for the script is JSON in which no
 character can end the element it stands in. The page forbids itself, by its Content-Security-Policy, to load anything
@@ -21,7 +21,7 @@ from bellief.report import document as said
 from bellief.report.build import get_template
 from bellief.report.document import Chart, Document, Picture, Section, Table
 
-# The signs of verdicts: class and a character, so that nothing is told by colour alone.
+# The signs of verdicts: class and a character, so that no meaning depends on colour alone.
 SIGNS = {
     said.REPRODUCED: ("good", "✓"),
     said.NOT_REPRODUCED: ("bad", "✗"),

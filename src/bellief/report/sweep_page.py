@@ -91,7 +91,7 @@ def _summary(state: dict[str, Any], read: Sequence[Read]) -> list[str]:
     conditions, runs = len(state["conditions"]), sum(len(one.curves.run) for one in read)
     lines = [
         f"{conditions} combinations of environment and agent, {runs:,} finished runs, seed {state['seed']}. Run n of "
-        "every agent meets the same luck in the environment, so that agents are compared run by run."
+        "every agent meets the same random numbers in the environment, so that agents are compared run by run."
     ]
     if state["finished"] < state["cells"]:
         missing = state["cells"] - state["finished"]
@@ -160,7 +160,7 @@ def _optimum(condition: Condition) -> float | None:
     return _best_average(described["name"], canonical(described["settings"]))
 
 
-@functools.cache  # solving is compiled anew each time
+@functools.cache  # the solver would be compiled again each time
 def _best_average(name: str, settings: str) -> float | None:
     environment = make_any(name, **json.loads(settings))
     return best_average(environment) if isinstance(environment, Environment) else None

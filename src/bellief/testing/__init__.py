@@ -43,7 +43,7 @@ __all__ = [
     "small_config",
 ]
 
-# In this order: a rule may take for granted what those before it have shown.
+# In this order: a rule may rely on what those before it have checked.
 RULES = (
     check_parts,
     check_config,

@@ -82,7 +82,7 @@ def check_seeding(trial: Trial) -> None:
     programs = _programs(trial)
     for name in ("init", "plan", "act"):
         if programs[name].draws and not programs[name].uses_first:
-            raise trial.fail(f"`{name}` draws random numbers without using its key, so every run has the same luck")
+            raise trial.fail(f"`{name}` draws random numbers without its key, so every run has the same ones")
     states = [trial.compiled.init(key(seed, "init")) for seed in range(2)]
     if programs["update"].draws and difference(*states) is None:
         raise trial.fail(
@@ -149,7 +149,7 @@ def check_resume(trial: Trial) -> None:
 def check_learning(trial: Trial) -> None:
     """`update` takes notice of a step and of its reward.
 
-    An agent that is told the model (it has `informed`) or says `LEARNS = False` need not.
+    An agent that knows the model (it has `informed`) or says `LEARNS = False` need not.
     """
     if hasattr(trial.agent, "informed") or getattr(trial.agent, "LEARNS", True) is False:
         return

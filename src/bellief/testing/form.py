@@ -48,7 +48,7 @@ def check_config(trial: Trial) -> None:
                     "dataclass"
                 ) from error
     if first != second or hash(first) != hash(second):
-        raise trial.fail("two Configs with the same settings are not equal, so each would be compiled anew")
+        raise trial.fail("two Configs with the same settings are not equal, so each would be compiled again")
 
 
 def check_state(trial: Trial) -> None:

@@ -90,7 +90,7 @@ class Trial:
 
     @functools.cached_property
     def spaces(self) -> Spaces:
-        """What the agent is told: not the range of rewards, because rules try rewards of every size."""
+        """What the agent gets to know: not the range of rewards, because rules try rewards of every size."""
         return self.environment.spaces()._replace(reward_low=None, reward_high=None)
 
     @functools.cached_property
@@ -135,7 +135,7 @@ class Trial:
     ) -> Course:
         """A run of some steps, or its rest from a step, state and observation on.
 
-        The environment's luck depends on the step alone: runs of different seeds differ by the agent's keys only.
+        The environment's randomness depends on the step alone: runs of different seeds differ by the agent's keys only.
         """
         first, state, observation = begin or (0, None, self._draw(self.environment.outcomes.start, -1))
         if state is None:
