@@ -4,7 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.integrate import quad
+from scipy.special import beta as beta_function
 from scipy.special import gammaln
+from scipy.stats import beta
 
 from bellief.beliefs import learned, learned_noise, learned_rows
 from bellief.types import Spaces, Transition
@@ -78,6 +81,61 @@ def test_mean_rows_average_over_the_weight():
         for mass, weight in zip(posterior, learned_rows.GRID, strict=True)
     )
     np.testing.assert_allclose(learned_rows.mean_table(rows, STATES + 1), expected, atol=1e-5)
+
+
+def squared_stay(stay, leave, discount):
+    """E[(discount x / (1 - discount x))^2] for x ~ Beta(stay, leave), by numerical integration over -log(1 - x)."""
+
+    def integrand(depth):
+        x = -np.expm1(-depth)
+        return (discount / (1 - discount * x)) ** 2 * x ** (stay + 1) * np.exp(-leave * depth)
+
+    # From there on x is one.
+    depth = 60.0
+    value, _ = quad(integrand, 0, depth, epsabs=0, epsrel=1e-10, limit=500)
+    return (value + integrand(depth) / leave) / beta_function(stay, leave)
+
+
+@pytest.mark.parametrize("discount", [0.5, 0.99])
+def test_later_payments_of_a_self_loop_are_an_integral(discount):
+    # Pair (0, 0) leads to 0 or 1, so it was seen to stay; (1, 0) was tried twice, (1, 1) a hundred times, (0, 1) never.
+    states = np.array([0] * 6 + [1] * 102)
+    actions = np.array([0] * 6 + [0] * 2 + [1] * 100)
+    following = np.array([0, 1] * 3 + [2] * 2 + [0, 2] * 50)
+    data = (states, actions, np.zeros(108), following, np.zeros(108, bool))
+    rows = after(data, Spaces(3, 2, False, None, None)).rows
+    posterior = np.asarray(learned_rows.weight_posterior(rows), dtype=float)
+    assert posterior.max() < 0.6  # the average over the weight matters
+    found = np.asarray(learned_rows.self_loops(rows, 3, discount), dtype=float)
+    assert found[0, 0] == 0
+
+    def exact(visits):
+        own = learned_rows.GRID / 3
+        return posterior @ [squared_stay(a, visits + 2 * a, discount) for a in own]
+
+    assert found[1, 0] == pytest.approx(exact(2), rel=1e-4)
+    assert found[0, 1] == pytest.approx(exact(0), rel=1e-4)
+    # Beyond the table an approximation.
+    assert found[1, 1] == pytest.approx(
+        exact(learned_rows.MOST_VISITS) * (learned_rows.MOST_VISITS / 100) ** 2, rel=1e-4
+    )
+    assert found[1, 1] == pytest.approx(exact(100), rel=0.1)
+
+
+def test_the_share_of_unseen_outcomes_has_the_moments_of_its_beta():
+    data = some_data(20)
+    rows, counts = after(data).rows, dense_counts(data)
+    posterior = np.asarray(learned_rows.weight_posterior(rows), dtype=float)
+    found = np.asarray(learned_rows.unseen_squares(rows, STATES + 1), dtype=float)
+    for pair in np.ndindex(STATES, ACTIONS):
+        shown = counts[pair] > 0
+        assert 0 < shown.sum() < STATES + 1
+        squares = []
+        for weight in learned_rows.GRID:
+            alpha = counts[pair] + weight / (STATES + 1)
+            law = beta(alpha[~shown].sum(), alpha[shown].sum())
+            squares.append(law.var() + law.mean() ** 2)
+        assert found[pair] == pytest.approx(posterior @ squares, rel=1e-4)
 
 
 def test_deterministic_rows_make_the_weight_small_and_even_rows_large():

@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.beliefs.test_learned import ACTIONS, SPACES, STATES, after, dense_counts, some_data
+from scipy.stats import beta
+from tests.beliefs.test_learned import ACTIONS, SPACES, STATES, after, dense_counts, some_data, squared_stay
 
 from bellief.beliefs import learned, learned_noise, learned_rows
 from bellief.envs import make
@@ -13,29 +14,43 @@ from bellief.types import Spaces
 
 
 def test_back_up_is_the_law_of_total_variance():
-    data = some_data()
+    # Nothing tried in the last state, and one pair of another state never tried.
+    data = some_data(25)
+    kept = (data[0] < STATES - 1) & (data[0] + data[1] < 2)
+    data = tuple(column[kept] for column in data)
     belief, counts = after(data), dense_counts(data)
     generator = np.random.default_rng(1)
     mean, variance = generator.normal(size=STATES) * 5, generator.random(STATES)
     discount = 0.9
-    found = moments.back_up(
-        moments.prepare(belief, STATES + 1, discount), jnp.float32(mean), jnp.float32(variance), discount
-    )
+    problem = moments.prepare(belief, STATES + 1, discount)
+    found = moments.back_up(problem, jnp.float32(mean), jnp.float32(variance), discount)
     posterior = np.asarray(learned_rows.weight_posterior(belief.rows), dtype=float)
     values, spread = np.append(mean, 0), np.append(variance, 0)
+    met = np.append(counts.sum((1, 2)) > 0, True)
+    assert met.tolist() == [True, True, False, True]
+    assert counts.sum(-1).astype(bool).tolist() == [[True, True], [True, False], [False, False]]
+    assert (counts[0, 1, 0], counts[0, 1].min()) == (0, 0)  # tried, not seen to stay
+    largest = np.abs(data[2]).max()
     reward, reward_variance = (np.asarray(part, dtype=float) for part in learned_noise.posterior(belief.rewards))
     for pair in np.ndindex(STATES, ACTIONS):
-        centres, within, carried = [], [], []
+        shown = counts[pair] > 0
+        centres, within, carried, unseen, later = [], [], [], [], []
         for weight in learned_rows.GRID:
             alpha = counts[pair] + weight / (STATES + 1)
             row = alpha / alpha.sum()
             covariance = (np.diag(row) - np.outer(row, row)) / (alpha.sum() + 1)
             centres.append(row @ values)
             within.append(values @ covariance @ values)
-            carried.append(row @ spread)
+            # What the prior adds to the counts is spread over the states met so far.
+            carried.append((counts[pair] @ spread + weight * spread[met].mean()) / alpha.sum())
+            # Nothing where all was shown; a pair never tried has the prior's variance instead.
+            share = beta(alpha[~shown].sum(), alpha[shown].sum()) if shown.any() and not shown.all() else None
+            unseen.append(share.var() + share.mean() ** 2 if share else 0)
+            later.append(0 if shown[pair[0]] else squared_stay(alpha[pair[0]], alpha.sum() - alpha[pair[0]], discount))
         centre = posterior @ centres
         between = posterior @ (np.array(centres) - centre) ** 2
-        expected = reward_variance[pair] + discount**2 * (posterior @ within + between + posterior @ carried)
+        paid = reward_variance[pair] + posterior @ (np.array(unseen) + later) * largest**2
+        expected = paid + discount**2 * (posterior @ within + between + posterior @ carried)
         assert float(found.mean[pair]) == pytest.approx(reward[pair] + discount * centre, rel=1e-4, abs=1e-4)
         assert float(found.variance[pair]) == pytest.approx(expected, rel=1e-3)
 

@@ -22,6 +22,8 @@ Rows are stored by the outcomes that were seen, so that large tables cost what i
 >>> loops = learned_rows.self_loops(rows, outcomes=3, discount=0.9)
 >>> bool(loops[0, 0] < 0.01), bool(loops[1, 0] > 20)  # tried twenty times; never tried
 (True, True)
+>>> learned_rows.unseen_squares(rows, outcomes=3).round(2).tolist()
+[[0.0], [1.0], [1.0]]
 """
 
 from functools import cache
@@ -114,14 +116,25 @@ def shares(rows: Rows) -> Shares:
     )
 
 
-def self_loops(rows: Rows, outcomes: int, discount: float) -> Float[Array, "S A"]:
-    """How much a pair's value may gain from leading back to its own state, where that has not been seen.
+def unseen_squares(rows: Rows, outcomes: int) -> Float[Array, "S A"]:
+    """Expected square of the share of a row that its unseen outcomes have.
 
-    A pair that stays with probability x and pays r more than it must is worth discount * x / (1 - discount * x) times r
-    more than one that does not stay. This is the expected square of that factor: x is Beta(w / O, n + w - w / O) given
-    the weight, and the expectation is a hypergeometric function, averaged over the weight. It falls fast with the
-    visits n. Deviation: above `MOST_VISITS` it falls as 1 / n^2. Pairs that were seen to stay have 0: their visits say
-    how often they do.
+    Given the weight, the share of k unseen outcomes is Beta(k w / O, n + w - k w / O).
+    """
+    posterior = weight_posterior(rows)
+    weight = jnp.asarray(GRID, posterior.dtype)
+    unseen = (outcomes - jnp.sum(rows.count > 0, axis=-1)).astype(posterior.dtype)[..., None]
+    own, total = unseen * weight / outcomes, rows.visits.astype(posterior.dtype)[..., None] + weight
+    return (own * (own + 1) / (total * (total + 1))) @ posterior
+
+
+def self_loops(rows: Rows, outcomes: int, discount: float) -> Float[Array, "S A"]:
+    """How much an unknown reward of a pair may add to its value by leading back to the pair, where that was not seen.
+
+    An action that pays r and then stays with probability x, each time it is chosen, pays r another discount * x / (1 -
+    discount * x) times after the first. This is the expected square of that factor: x is Beta(w / O, n + w - w / O)
+    given the weight, and the expectation is averaged over the weight. Deviation: above `MOST_VISITS` visits n it falls
+    as 1 / n^2. Pairs that were seen to stay have 0, although how often they stay is uncertain too.
     """
     posterior = weight_posterior(rows)
     table = jnp.asarray(_stay_squares(outcomes, discount), posterior.dtype) @ posterior

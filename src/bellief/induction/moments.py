@@ -11,10 +11,20 @@ value. Deviation from Luis et al.: the covariance between row and next values is
 is needed. Without cycles the variance is then an upper bound where theirs is exact; where a pair is met again and
 again it is too small, as theirs is, because every visit counts as a new pair.
 
-Two additions make up for that. A pair that has not been seen to stay where it is may do so, and then earns its unknown
-reward at every step: the square of that gain is part of its variance (`learned_rows.self_loops`). Without it, an agent
-that was unlucky at the one visit of the best pair of NChain never tries it again. And an outcome that was not seen
-carries the average variance of the states met so far, not of states never met, which may not be reachable.
+Three things make up for that; with L the largest absolute reward so far:
+
+- What a pair pays on outcomes that it has not shown is unknown, whatever it paid on the others: with u their share of
+  the row, E[u^2] L^2 is part of the variance of its mean reward (`learned_rows.unseen_squares`). The belief about
+  rewards does not say that, since it knows of pairs only. In a deterministic task u is small after one visit.
+- A pair that was not seen to stay where it is may do so, and then pays its unknown reward at every step: the second
+  moment of these later payments is part of its variance (`learned_rows.self_loops`). The first payment is in the term
+  above, and for a pair never tried in its prior variance; the covariance of both is left out.
+- An unseen outcome carries the average variance of the states met so far, not of all. A pair never tried has the
+  variance of the second term, and most pairs of states that were never met have it: counting these states would make
+  every pair uncertain as long as there are some, and there may always be, since not all need be reachable.
+
+Without the second, an agent that was unlucky at the one visit of the best pair of NChain never tries it again; without
+the first, the third makes agents on RiverSwim stay at the poor end.
 
 >>> import jax.numpy as jnp
 >>> from bellief.beliefs import learned
@@ -43,8 +53,8 @@ from bellief.beliefs import learned, learned_noise, learned_rows
 
 
 class Problem(NamedTuple):
-    """The belief as the induction needs it: seen outcomes with their share of all visits; mean and variance of the
-    reward of a pair, also of the reward if it leads back to its own state; all outcomes met so far, with equal weights.
+    """The belief as the induction needs it: seen outcomes with their share of all visits; mean and variance of what a
+    pair pays, with the terms for unseen outcomes; the outcomes met so far, with equal weights.
     """
 
     outcome: Int[Array, "S A K"]
@@ -84,14 +94,16 @@ def prepare(belief: learned.Belief, slots: int, discount: float) -> Problem:
     reward, variance = learned_noise.posterior(belief.rewards)
     visits = rows.visits.astype(reward.dtype)
     frequency = rows.count[..., :slots] / jnp.maximum(visits, 1)[..., None]
-    loops = learned_rows.self_loops(rows, learned.outcomes(belief), discount) * belief.rewards.largest**2
+    possible = learned.outcomes(belief)
+    unseen = jnp.where(rows.visits > 0, learned_rows.unseen_squares(rows, possible), 0)
+    unknown = (unseen + learned_rows.self_loops(rows, possible, discount)) * belief.rewards.largest**2
     met = jnp.concatenate([jnp.any(rows.visits > 0, axis=-1).astype(reward.dtype), jnp.ones_like(belief.ends)])
     return Problem(
         rows.outcome[..., :slots],
         frequency,
         learned_rows.shares(rows),
         reward,
-        variance + loops,
+        variance + unknown,
         met / jnp.maximum(jnp.sum(met), 1),
         belief.ends,
     )
