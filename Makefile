@@ -60,12 +60,13 @@ coverage: $(READY)  ## lines and branches that the fast and the long tests reach
 mutation: $(READY)  ## break lines of the maths one at a time and see the tests fail
 	@$(BIN)/python tools/mutate.py $(MUTATION_FLAGS)
 
-# Atheris is only in the extra `fuzz`, in an environment of its own: it has wheels for few systems.
+# Atheris is only in the extra `fuzz`, in an environment of its own: it has wheels for few systems. The fuzzers begin with what
+# the tests refuse, and therefore import them.
 FUZZ_SECONDS ?= 600
 FUZZ_TARGETS ?= logs json_lines tally folded query archives policy spec
 .venv-fuzz/.ready: pyproject.toml
 	@rm -rf .venv-fuzz && $(PYTHON) -m venv .venv-fuzz
-	@.venv-fuzz/bin/pip install -qq --disable-pip-version-check -e '.[fuzz]'
+	@.venv-fuzz/bin/pip install -qq --disable-pip-version-check -e '.[fuzz,test]'
 	@touch $@
 fuzz: .venv-fuzz/.ready  ## fuzz the readers of files (FUZZ_SECONDS=600 each, FUZZ_TARGETS=...)
 	@for target in $(FUZZ_TARGETS); do JAX_PLATFORMS=cpu .venv-fuzz/bin/python fuzz/run.py $$target --seconds $(FUZZ_SECONDS) || exit 1; done

@@ -1,4 +1,4 @@
-"""Coverage-guided fuzzing with Atheris: `python fuzz/run.py csv --seconds 600`. Needs the extra `fuzz`.
+"""Coverage-guided fuzzing with Atheris: `python fuzz/run.py csv --seconds 600`. Needs the extras `fuzz` and `test`.
 
 Inputs that reach new code are kept in `fuzz/corpus/TARGET` (small, committed); an input that makes anything but the
 declared error is saved as `fuzz/crash-TARGET-...` and ends the run with code 77. To look at one:
@@ -42,6 +42,8 @@ def main() -> None:
     for name, content in seeds.seeds(options.target).items():
         (beginning / name).write_bytes(content)
     work = [options.work] if options.work else []
+    for folder in work:
+        Path(folder).mkdir(parents=True, exist_ok=True)
     arguments = [sys.argv[0], *work, str(corpus), str(beginning), f"-max_total_time={options.seconds}", "-max_len=4096"]
     arguments += ["-timeout=30", "-rss_limit_mb=6000", f"-artifact_prefix={FOLDER}/crash-{options.target}-"]
     atheris.Setup(arguments, target)

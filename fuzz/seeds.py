@@ -1,4 +1,4 @@
-"""What the fuzzers begin with: sound inputs of every target, and every CSV file that a test has refused."""
+"""What the fuzzers begin with: sound inputs of every target; logs, policies and sweeps that a test has refused."""
 
 import functools
 import importlib
@@ -34,19 +34,37 @@ def _seeds_of_parquet() -> dict[str, bytes]:
 
 
 @functools.cache
-def _refused() -> dict[str, bytes]:
-    """Every CSV file that a test has refused, where the tests are here."""
+def _tests(module: str):
+    """A module of tests, whose inputs are looked at; None where the tests are not here."""
     tests = Path(__file__).parents[1] / "tests"
     if not tests.is_dir():
-        return {}
+        return None
     sys.path.insert(0, str(tests))
     try:
-        data = importlib.import_module("cli.test_mistakes").DATA_MISTAKES
-        parts = importlib.import_module("logs.test_fold").BROKEN
+        return importlib.import_module(module)
     finally:
         sys.path.remove(str(tests))
-    texts = {name: content for name, (content, _) in data.items()}
-    texts |= {name: f"state,action,reward,next_state\n{rows}" for name, (rows, _) in parts.items()}
+
+
+def _refused(target: str) -> dict[str, bytes]:
+    """Every CSV file, policy or sweep that a test has refused, where the tests are here."""
+    if (mistakes := _tests("cli.test_mistakes")) is None:
+        return {}
+    texts: dict[str, str | bytes] = {}
+    if target == "csv":
+        texts |= {name: content for name, (content, _) in mistakes.DATA_MISTAKES.items()}
+        broken = _tests("logs.test_fold").BROKEN
+        texts |= {name: f"state,action,reward,next_state\n{rows}" for name, (rows, _) in broken.items()}
+    elif target == "policy":
+        rows = {name: rows for name, (rows, _) in mistakes.POLICY_MISTAKES.items()}
+        texts |= {name: f"fstate,action,probability\n{content}" for name, content in rows.items()}
+        texts |= {f"labels {name}": f"lstate,action,probability\n{content}" for name, content in rows.items()}
+        texts["no probability"] = "fstate,action\n0,0\n"
+    else:
+        spec = _tests("sweeps.test_spec")
+        texts |= {f"mistake {number}": text for number, (text, _) in enumerate(spec.MISTAKES)}
+        texts |= {f"code {number}": f"{spec.BASE}seed: {tag}\n" for number, tag in enumerate(spec.CODE)}
+        texts["grid"] = spec.BASE
     return {
         name.replace(" ", "-"): content if isinstance(content, bytes) else content.encode()
         for name, content in texts.items()
@@ -79,8 +97,8 @@ def seeds(target: str) -> dict[str, bytes]:
         return plain | {f"z-{name}": b"z0" + content for name, content in seeds("csv").items()}
     if target == "query":
         return {str(number): text.encode() for number, text in enumerate(QUERIES)}
-    if target == "csv":
-        return _plain_seeds(target) | _refused()
+    if target in ("csv", "policy", "spec"):
+        return _plain_seeds(target) | _refused(target)
     if target in ("logs", "archives"):
         first, second = ("csv", "parquet") if target == "logs" else ("posterior", "agent")
         return {f"{first}-{name}": b"0" + content for name, content in seeds(first).items()} | {

@@ -1,5 +1,8 @@
 """Policies from names, files and arrays."""
 
+import os
+import threading
+
 import numpy as np
 import pytest
 
@@ -41,3 +44,19 @@ def test_rounded_probabilities_are_accepted_and_wrong_ones_are_not(tmp_path):
     path.write_text(rows.format("0.333"))
     with pytest.raises(UserError, match=r"state 0 sum to 0\.999667"):
         read_policy(path, DATA)
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null"])
+def test_devices_are_no_policies(device):
+    with pytest.raises(UserError, match="is a device"):
+        read_policy(device, Transitions.from_arrays([0, 1], [0, 1], [0.0, 1.0], [1, 0]))
+
+
+def test_a_policy_from_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    text = "state,action,probability\n0,1,1\n1,0,1\n"
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_text(text), daemon=True)
+    writer.start()
+    data = Transitions.from_arrays([0, 1], [0, 1], [0.0, 1.0], [1, 0])
+    assert read_policy(tmp_path / "pipe", data).tolist() == [[0, 1], [1, 0]]
+    writer.join(timeout=60)

@@ -207,11 +207,45 @@ def test_an_offset_of_all_rewards_changes_nothing_else(horizon):
         for shift in (0.0, 1e9)
     )
     np.testing.assert_allclose(offset.sd, plain.sd, rtol=1e-3)
+    ours, theirs = offset.start_summary(), plain.start_summary()
+    np.testing.assert_allclose(ours["sd"], theirs["sd"], rtol=1e-3)
     length = 1 / (1 - 0.999999) if horizon is None else sum(0.999999**step for step in range(horizon))
     gap = offset.samples - 1e9 * length - plain.samples
     assert np.abs(gap).max() < 1e-2 * plain.sd.min()
 
 
-def test_rewards_too_small_to_square_are_refused():
-    with pytest.raises(UserError, match="multiply all rewards"):
-        evaluate(Transitions.from_arrays([0, 1], [0, 0], [1e-200, 2e-200], [1, 0]))
+@pytest.mark.parametrize("method", ["moments", "bootstrap", "monte-carlo", "mean-mdp"])
+@pytest.mark.parametrize("discount", [0.9, 0.999999])
+def test_an_offset_changes_nothing_else_for_other_methods(method, discount):
+    generator = np.random.default_rng(2)
+    state, after, action = generator.integers(0, 4, 400), generator.integers(0, 4, 400), generator.integers(0, 2, 400)
+    reward = generator.integers(0, 16, 400) / 8  # exact, with the offset too
+    plain, offset = (
+        evaluate(Transitions.from_arrays(state, action, reward + shift, after), discount=discount, method=method)
+        for shift in (0.0, 1e9)
+    )
+    np.testing.assert_allclose(offset.sd, plain.sd, rtol=1e-3)
+    ours, theirs = offset.start_summary(), plain.start_summary()
+    np.testing.assert_allclose(ours["sd"], theirs["sd"], rtol=1e-3)
+    # Within a hundredth of what the log leaves open; 1e15 itself has eighths.
+    gap = ours["mean"] - 1e9 / (1 - discount) - theirs["mean"]
+    assert abs(gap) < (1e-2 * theirs["sd"] if theirs["sd"] else 1e-3 * theirs["mean"])
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-71, 1e66, 1e99])
+@pytest.mark.parametrize("method", ["joint", "bootstrap"])
+def test_rewards_whose_powers_are_no_numbers_are_refused(size, method):
+    with pytest.raises(UserError, match="multiply all rewards" if size < 1 else "divide all rewards"):
+        evaluate(Transitions.from_arrays([0, 1], [0, 0], [size, 0.5 * size], [1, 0]), method=method)
+
+
+@pytest.mark.parametrize("size", [1e-70, 1e-30, 1e12, 1e65])
+@pytest.mark.parametrize("method", ["joint", "moments", "bootstrap"])
+def test_values_scale_with_rewards(size, method):
+    rewards = np.array([1.0, 0.0, 0.5, 0.0, 0.75])
+    one, other = (
+        evaluate(Transitions.from_arrays([0, 1] * 2 + [0], [0] * 5, unit * rewards, [1, 0] * 2 + [1]), method=method)
+        for unit in (1.0, size)
+    )
+    for name, value in one.start_summary().items():
+        assert other.start_summary()[name] == pytest.approx(size * value, rel=1e-6)

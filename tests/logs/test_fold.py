@@ -204,6 +204,21 @@ def test_duckdb_never_disagrees_with_the_rows_of_many_files(tmp_path_factory, he
     agree(tmp_path_factory, header, rows, labels, ending)
 
 
+@pytest.mark.parametrize("commas", [1, 2, 4])
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_commas_at_the_end_of_a_line_are_no_cells(tmp_path, commas, ending):
+    """DuckDB takes such lines; read row by row they are the same, and every other long line is refused."""
+    rows = ["state,action,reward,next_state", "0,0,1,1", "1,0,2,0" + "," * commas, "0,0,1,1"]
+    (tmp_path / "log.csv").write_bytes(ending.join(rows).encode())
+    tally = as_tally(tmp_path / "log.csv")
+    assert len(tally) == 3
+    same(tally, as_transitions(tmp_path / "log.csv").tally())
+    (tmp_path / "log.csv").write_bytes(ending.join([*rows, "0,0,1,1" + "," * commas + "7"]).encode())
+    for load in (as_tally, as_transitions):
+        with pytest.raises(UserError, match=rf"Expected 4 fields in line 5, saw {4 + commas}"):
+            load(tmp_path / "log.csv")
+
+
 BROKEN = {
     "reward": ("0,0,1,1\n1,1,x,0\n", r"part-3.csv: row 2 has reward 'x'"),
     "state": ("0,0,1,1\n-1,1,1,0\n", r"part-3.csv: row 2 has state '-1'"),

@@ -125,6 +125,10 @@ SPELLINGS = {
     "d3rlpy": ["observations", "actions", "rewards", "next_observations", "terminals", "timeouts"],
     "Minari": ["observations", "actions", "rewards", "next_observations", "terminations", "truncations"],
     "RLDS": ["observation", "action", "reward", "next_observation", "is_terminal", "truncated"],
+    "d3rlpy 1": ["observations", "actions", "rewards", "next_observations", "terminals", "episode_terminals"],
+    "RLDS with is_last": ["observation", "action", "reward", "next_observation", "is_terminal", "is_last"],
+    "Gymnasium 0.21": ["obs", "action", "reward", "next_obs", "done", "TimeLimit.truncated"],
+    "Java": ["state", "action", "reward", "nextState", "isTerminal", "isTruncated"],
     "shouting": ["STATE", "ACTION", "REWARD", "NEXT STATE", "TERMINATED", "TRUNCATED"],
 }
 
@@ -133,10 +137,13 @@ SPELLINGS = {
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_spellings(tmp_path, library, suffix):
     names = SPELLINGS[library]
-    rows = [[0, 0, 1.0, 1, 0, 0], [1, 0, 2.0, 1, 1, 0], [0, 0, 3.0, 1, int(library == "Stable-Baselines3"), 1]]
+    # A step in the middle, one that terminates, and one at which the log was cut off.
+    both = {"d3rlpy 1", "RLDS with is_last"}
+    rows = [[0, 0, 1.0, 1, 0, 0], [1, 0, 2.0, 1, 1, int(library in both)]]
+    rows += [[1, 0, 3.0, 0, int(names[4].startswith("done")), 1], [0, 0, 1.0, 1, 0, 0]]
     tally = as_tally(write(pd.DataFrame(rows, columns=names), tmp_path / f"log.{suffix}"))
-    # Without a step that was only cut off: done less truncated.
-    assert (tally.ends, tally.episodes) == (1, 2)
+    # Without a step that was only cut off: done less truncated. The last row begins where the one before it led to.
+    assert (tally.ends, tally.episodes) == (1, 3)
     assert tally.origin.columns["state"] == names[0]
     assert tally.origin.notes == ()
     same(tally, as_transitions(tmp_path / f"log.{suffix}").tally())
@@ -147,6 +154,21 @@ def test_done_alone_is_termination_and_says_so():
     assert tally.ends == 1
     assert "'Done' is taken for termination" in tally.origin.notes[0]
     assert tally.origin.unused == ("color",)
+
+
+@pytest.mark.parametrize("name", ["done", "isDone", "Is Last", "is_terminal", "ABSORBING", "episode-end"])
+def test_an_end_under_any_name_is_an_end(name):
+    assert as_tally(pd.DataFrame(ROWS | {name: [0, 1, 0]})).ends == 1
+
+
+@pytest.mark.parametrize("name", ["game_over", "end", "terminal_state", "wasTruncated"])
+def test_a_column_that_may_be_an_end_is_not_passed_over_in_silence(name):
+    origin = as_tally(pd.DataFrame(ROWS | {name: [0, 1, 0], "colour": "x"})).origin
+    assert origin.unused == (name, "colour")
+    (note,) = origin.notes
+    assert f"no column says where episodes end; if '{name}' does" in note
+    assert f"--columns terminated={name}" in note
+    assert as_tally(pd.DataFrame(ROWS | {name: [0, 1, 0]}), columns={"terminated": name}).ends == 1
 
 
 def test_two_columns_that_could_both_be_meant():
@@ -272,3 +294,16 @@ def test_damaged_gzip_gets_a_sentence(tmp_path, place, second):
     for read in (as_tally, as_log, as_transitions):
         with pytest.raises(UserError, match=r"b\.csv\.gz"):
             read(tmp_path)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
+@pytest.mark.parametrize("column", ["state", "action", "next_state"])
+def test_a_label_as_long_as_a_file_is_refused(tmp_path, suffix, column):
+    """Labels are printed whole; one of a hundred megabytes fits into a Parquet file of some kilobytes."""
+    rows = {"state": ["a", "b"], "action": ["l", "r"], "reward": [0.0, 1.0], "next_state": ["b", "a"]}
+    rows[column] = [rows[column][0], "x" * 1001]
+    for read in (as_tally, as_transitions):
+        with pytest.raises(UserError, match=rf"row 2 has {column} 'x+\.\.\.'; a label has at most 1000 characters"):
+            read(write(pd.DataFrame(rows), tmp_path / f"log.{suffix}"))
+    rows[column][1] = "x" * 1000
+    assert as_tally(write(pd.DataFrame(rows), tmp_path / f"log.{suffix}")).states >= 2

@@ -79,24 +79,24 @@ def test_set_mistakes(load, change, message):
         load(BASE, change)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("- a\n- b", "is no description of a sweep"),
-        ("name: [", "line 1 cannot be read as YAML"),
-        ("name: a\nname: b\n", "'name' is given twice"),
-        ("a: &x [1]\nb: *x\n", "references"),
-        (b"\xff\xfe\x00", "is no text"),
-        ("[" * 20_000, "nested too deeply|cannot be read"),
-        (b"#" * 1_000_001, "too large"),
-        ("name: x\nagents: [psrl]\n", "environments: it is missing"),
-        ("name: x\nenvironments: []\nagents: [psrl]", "environments: "),
-        (BASE.replace("steps: 1e3", "steps: 0"), "steps: "),
-        (BASE.replace("steps: 1e3", "steps: 1.5"), "steps: "),
-        (BASE + "half_life: .inf", "half_life: "),
-        (BASE + "colour: red", "colour: there is no such field"),
-    ],
-)
+MISTAKES = [
+    ("- a\n- b", "is no description of a sweep"),
+    ("name: [", "line 1 cannot be read as YAML"),
+    ("name: a\nname: b\n", "'name' is given twice"),
+    ("a: &x [1]\nb: *x\n", "references"),
+    (b"\xff\xfe\x00", "is no text"),
+    ("[" * 20_000, "nested too deeply|cannot be read"),
+    (b"#" * 1_000_001, "too large"),
+    ("name: x\nagents: [psrl]\n", "environments: it is missing"),
+    ("name: x\nenvironments: []\nagents: [psrl]", "environments: "),
+    (BASE.replace("steps: 1e3", "steps: 0"), "steps: "),
+    (BASE.replace("steps: 1e3", "steps: 1.5"), "steps: "),
+    (BASE + "half_life: .inf", "half_life: "),
+    (BASE + "colour: red", "colour: there is no such field"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), MISTAKES)
 def test_mistakes_get_one_sentence(load, text, message):
     with pytest.raises(UserError, match=message) as caught:
         load(text)
@@ -109,14 +109,14 @@ def test_missing_file(tmp_path):
         load_spec(tmp_path / "none.yaml")
 
 
-@pytest.mark.parametrize(
-    "tag",
-    [
-        "!!python/object/apply:pathlib.Path.touch [{0}]",
-        "!!python/object/new:subprocess.Popen [[touch, {0}]]",
-        "!!python/name:os.system",
-    ],
-)
+CODE = [
+    "!!python/object/apply:pathlib.Path.touch [{0}]",
+    "!!python/object/new:subprocess.Popen [[touch, {0}]]",
+    "!!python/name:os.system",
+]
+
+
+@pytest.mark.parametrize("tag", CODE)
 def test_a_description_cannot_run_code(load, tmp_path, tag):
     witness = tmp_path / "ran"
     with pytest.raises(UserError, match="cannot be read as YAML"):

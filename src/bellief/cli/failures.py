@@ -52,7 +52,8 @@ def _describe(error: BaseException) -> tuple[str, int]:
     # By attribute, because typer brings its own copy of click's exceptions in some versions and not in others.
     if hasattr(error, "format_message"):
         return _usage(error), MISTAKE
-    if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
+    # JAX says it in several ways, none of them a MemoryError.
+    if isinstance(error, MemoryError) or any(words in str(error) for words in ("RESOURCE_EXHAUSTED", "Out of memory")):
         return "There is not enough memory for this: ask for fewer states, MDPs, draws or runs.", FAILED
     if isinstance(error, OSError):
         place = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else "The output"

@@ -50,6 +50,8 @@ def evaluate(
     going_on = np.flatnonzero(~rows.terminated)
     link = rows.state[going_on] * states + rows.next_state[going_on]
     found = Resampled(np.empty((draws, states)), np.empty(draws))
+    mean, discount = float(rows.reward.mean()), min(problem.discount, 1 - chains.BARELY)
+    length = 1 / (1 - discount) if problem.horizon is None else float((discount ** np.arange(problem.horizon)).sum())
     for draw in range(draws):
         times = np.bincount(rng.integers(episodes, size=episodes), minlength=episodes)
         weight = times[episode].astype(np.float64)
@@ -60,7 +62,9 @@ def evaluate(
         weight *= np.divide(taken, visits, out=np.zeros_like(taken), where=visits > 0).ravel()[pair]
         chain = np.bincount(link, weight[going_on], states * states).reshape(states, states)
         reward = np.bincount(rows.state, weight * rows.reward, states)
-        found.values[draw] = _values(chain, reward, problem)
+        # Where every state pays and no episode ends, what all rewards share need not be solved for.
+        shared = mean if not rows.terminated.any() and (total > 0).all() else 0.0
+        found.values[draw] = _values(chain, reward - shared, problem) + shared * length
         start = np.bincount(first, times, states) / episodes if own_start else problem.start
         found.start[draw] = start @ found.values[draw]
     return found

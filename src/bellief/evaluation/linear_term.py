@@ -38,27 +38,28 @@ class LinearTerms(NamedTuple):
     centre: Float[np.ndarray, "k"]
     has_noise: np.ndarray
     discount: float
+    shared: float
 
     @classmethod
     def of(cls, problem: Problem, policies: Float[np.ndarray, "k S A"], part: Part, guides: list) -> "LinearTerms":
         """For policies whose rows are those of the part; with what the solver of their chains knows already."""
-        discount = min(problem.discount, 1 - chains.BARELY)
+        discount, shared = min(problem.discount, 1 - chains.BARELY), problem.shared_reward
         values, visits = [], []
         for policy, guide in zip(policies, guides, strict=True):
             if guide is None and problem.log.states <= chains.INVERSE_STATES:
                 guide = problem.mean_mdp().guide(policy, problem.discount)
             if guide is not None and guide.inverse is not None:
-                values.append(guide.solution)
+                values.append(problem.mean_mdp().values_less(policy, guide.inverse, shared))
                 visits.append(problem.start @ guide.inverse)
             else:
-                values.append(guide.solution)
+                values.append(guide.solution - shared / (1 - discount))
                 visits.append(problem.mean_mdp().visits(policy, problem.discount, problem.start, None))
         row, state = part.held.row, part.state
         weight = np.stack([one[state] * policy.ravel()[row] for one, policy in zip(visits, policies, strict=True)])
         found = np.stack(values)
         known = part.rewards.shape > 2 if problem.reward_range is None else np.zeros(len(row), bool)
         centre = (np.stack(visits) * found).sum(-1)
-        return cls(part, weight, found, centre, known, discount)
+        return cls(part, weight, found, centre, known, discount, shared)
 
     def draws(self, worlds: Worlds) -> Float[np.ndarray, "n k"]:
         """The terms in a batch of MDPs, without the part of the first states."""
@@ -70,7 +71,7 @@ class LinearTerms(NamedTuple):
         found = np.empty((number, len(self.values)))
         for place, values in enumerate(self.values):
             after = worlds.expected(np.broadcast_to(values, (number, len(values))))
-            found[:, place] = (reward + self.discount * after) @ self.weight[place] - self.centre[place]
+            found[:, place] = (reward - self.shared + self.discount * after) @ self.weight[place] - self.centre[place]
         return found
 
     def law(self, problem: Problem, mixtures: Float[np.ndarray, "m k"]) -> Law:

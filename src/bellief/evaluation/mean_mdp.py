@@ -93,11 +93,16 @@ class MeanMDP(NamedTuple):
             listed = listed + sparse.diags_array(around) @ self.local[:, :states]
         return _Chain(listed.tocsr(), around * self.elsewhere, share, weights @ self.reward)
 
-    def values(self, policy: Float[np.ndarray, "S A"], discount: float, horizon: int | None = None):
-        """Values of a policy, of an endless horizon or of so many steps."""
+    def values(
+        self, policy: Float[np.ndarray, "S A"], discount: float, horizon: int | None = None, shared: float = 0.0
+    ) -> Float[np.ndarray, "S"]:
+        """Values of a policy, of an endless horizon or of so many steps.
+
+        What all rewards have in common (`shared`, where no episode ends) is not solved for, but added in closed form.
+        """
         chain = self._chain(policy)
         if horizon is None:
-            return chain.solve(chain.reward, discount)
+            return chain.solve(chain.reward - shared, discount) + shared / (1 - min(discount, 1 - chains.BARELY))
         found = np.zeros(self.states)
         for _ in range(horizon):
             found = chain.reward + discount * chain.forward(found)
@@ -124,6 +129,12 @@ class MeanMDP(NamedTuple):
             if left.max() <= weight:
                 return step
         return most
+
+    def values_less(
+        self, policy: Float[np.ndarray, "S A"], inverse: Float[np.ndarray, "S S"], shared: float
+    ) -> Float[np.ndarray, "S"]:
+        """Values where every reward is smaller by `shared`, given the inverse of the chain's system."""
+        return inverse @ (self._chain(policy).reward - shared)
 
     def guide(self, policy: Float[np.ndarray, "S A"], discount: float) -> chains.Guide:
         """What helps to solve chains that are similar to this one."""

@@ -28,7 +28,8 @@ def evaluate_methods23(
     log is compiled again.
     """
     settings = settings or stationary.Settings()
-    check_memory(problem.data.states, problem.used.shape[1], tables=mdps + settings.prior_mdps)
+    # Chains begin at the values of further MDPs, one for each draw.
+    check_memory(problem.data.states, problem.used.shape[1], tables=mdps + settings.prior_mdps + draws)
     sampler = problem.sampler() | {"prior": problem.prior}
     options = {"mdps": mdps, "draws": draws, "settings": settings, "weigh": method == "method2"}
     key, scale = jax.random.key(seed), (problem.value_centre(), problem.value_span())

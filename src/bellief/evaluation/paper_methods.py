@@ -19,6 +19,7 @@ from bellief.evaluation.question import Question
 from bellief.fast import enabled
 from bellief.induction import evaluate as induction
 from bellief.induction import method1
+from bellief.processors import check_memory as check_free_memory
 from bellief.values import joint
 
 
@@ -76,6 +77,11 @@ class DenseProblem(Question):
         """Algorithm 2 with one of the paper's value beliefs, then draws from psi_1."""
         check_memory(self.data.states, self.used.shape[1], tables=mdps)
         settings = method1.Settings(values=values) if settings is None else settings
+        # Every MDP has its samples, and each of these its distance from every utility; draws are held some four times.
+        samples = mdps * settings.samples * (settings.utility_samples + 5)
+        check_free_memory(
+            8 * self.data.states * (samples + 4 * draws), f"{mdps} MDPs and {draws} draws", "ask for fewer"
+        )
         steps = self.steps(lookahead)
         key = jax.random.key(seed)
         result = _method1(

@@ -24,8 +24,8 @@ from bellief.priors import Prior
 # With more states than these, a log that shows less than this part of them has identifiers where indices should be.
 MANY_STATES, SMALLEST_SEEN = 2_000, 0.02
 
-# Smaller rewards have squares that double precision cannot hold.
-SMALLEST_REWARDS = 1e-150
+# Fourth powers of values of smaller and of larger rewards are none of double precision's numbers.
+SMALLEST_REWARDS, LARGEST_REWARDS = 1e-70, 1e65
 
 
 class Part(NamedTuple):
@@ -156,6 +156,11 @@ class Problem:
         """What pairs are expected to pay on average."""
         return self.prior.reward_mean if self.levels is None else float(self.levels.level.mean())
 
+    @property
+    def shared_reward(self) -> float:
+        """What may be taken out of all rewards and added again in closed form: nothing where episodes end."""
+        return 0.0 if self.terminates else self.common_reward
+
     def start_values(self, values: Float[np.ndarray, "N *k S"], seed: int) -> Float[np.ndarray, "N *k"]:
         """Values averaged over first states, in each draw over first states of its own where these are uncertain."""
         if self.start_count is None:
@@ -232,10 +237,11 @@ def prepare(
     _note_belief(belief)
     given = as_tally(data)
     largest = max(abs(given.reward_low), abs(given.reward_high))
-    if 0 < largest < SMALLEST_REWARDS:
+    if 0 < largest < SMALLEST_REWARDS or largest > LARGEST_REWARDS:
+        what, how, back = ("small", "multiply", "divide") if largest < 1 else ("large", "divide", "multiply")
         raise UserError(
-            f"The largest reward has size {largest:.3g}, whose square is too small a number: multiply all rewards, for "
-            "example by 1e100, and divide the values by the same."
+            f"The largest reward has size {largest:.3g}, whose fourth power is too {what} a number: {how} all rewards, "
+            f"for example by 1e100, and {back} the values by the same."
         )
     chosen = scaled_prior(_fitting(prior, support), reward_scale, given)
     log = merged_ends(given) if chosen.state_weight is None else given

@@ -146,7 +146,7 @@ class SampledMDPs:
         form: a solution of rewards around 10^9 would round away how they differ.
         """
         problem = self.problem
-        shared = 0.0 if problem.terminates else problem.common_reward
+        shared = problem.shared_reward
         if shared == 0.0:
             return chains.values(batch, problem.discount, horizon, guide)
         weights = (
@@ -211,7 +211,8 @@ class SampledMDPs:
 
     def mean_values(self, policy: Float[np.ndarray, "S A"]) -> Float[np.ndarray, "S"]:
         """What a policy is worth in the mean MDP."""
-        return self.problem.mean_mdp().values(policy, self.problem.discount, self.problem.horizon)
+        problem = self.problem
+        return problem.mean_mdp().values(policy, problem.discount, problem.horizon, problem.shared_reward)
 
     def _guides(self, policy: Float[np.ndarray, "S A"]) -> tuple[chains.Guide | None, chains.Guide | None]:
         """Help for values, and for visits."""

@@ -107,8 +107,10 @@ def second_order(problem: Problem, policy: Float[np.ndarray, "S A"]) -> ValueMom
             "choose joint."
         )
     guide = problem.mean_mdp().guide(policy, discount)
-    inverse, values = guide.inverse, guide.solution
+    inverse, shared = guide.inverse, problem.shared_reward
     assert inverse is not None
+    # Without what all rewards share, which may be so large that it would round away how values differ.
+    values = problem.mean_mdp().values_less(policy, inverse, shared)
     part = problem.part(policy.ravel() > 0)
     found = _Aggregate(states)
     _add_linear(part, policy, values, discount, found)
@@ -139,6 +141,7 @@ def second_order(problem: Problem, policy: Float[np.ndarray, "S A"]) -> ValueMom
     # A negative correction is taken as a divisor: the same to this order, and never below zero.
     share = _ratio(correction, plain)
     variance = plain * np.where(share >= 0, 1 + share, 1 / (1 - np.minimum(share, 0)))
+    base = base + shared / (1 - discount)
     return ValueMoments(base + moved, variance, third, base, plain, visits, np.sqrt(found.variance))
 
 

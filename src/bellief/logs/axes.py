@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from bellief.errors import UserError
-from bellief.logs.labels import Labels, label_text, natural_order, shown
+from bellief.logs.labels import LONGEST_LABEL, Labels, label_text, natural_order, shown
 
 Sizes = int | Sequence[str] | None
 
@@ -110,6 +110,8 @@ class Axis:
         if not self.fixed:
             for text in dict.fromkeys(texts.tolist()):
                 if text is not None:
+                    if len(text) > LONGEST_LABEL:
+                        raise Doubt
                     known.setdefault(text, len(known))
             self.check_number()
         return np.array([-1 if text is None else known.get(text, -1) for text in texts.tolist()], dtype=np.int64)

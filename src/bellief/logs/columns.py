@@ -1,5 +1,6 @@
 """Which column of a table is the state, which the action, and so on: by the names that people and libraries use."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -10,18 +11,27 @@ from bellief.logs.labels import few, shown
 REQUIRED = ("state", "action", "reward", "next_state")
 OPTIONAL = ("terminated", "truncated", "episode", "step")
 
-# In any case; of Gymnasium, Stable-Baselines3, d3rlpy, Minari, RLDS and plain English.
+# In any case, also as isTerminal, is-terminal or "is terminal"; of Gymnasium, Stable-Baselines3, d3rlpy, Minari, RLDS
+# and plain English.
 NAMES: dict[str, tuple[str, ...]] = {
     "state": ("state", "states", "observation", "observations", "obs"),
     "action": ("action", "actions"),
     "reward": ("reward", "rewards"),
     "next_state": ("next_state", "next_states", "next_observation", "next_observations", "next_obs"),
-    "terminated": ("terminated", "terminal", "terminals", "termination", "terminations", "is_terminal"),
-    "done": ("done", "dones"),
-    "truncated": ("truncated", "truncation", "truncations", "timeout", "timeouts"),
+    "terminated": (
+        "terminated", "terminal", "terminals", "termination", "terminations", "is_terminal", "is_terminated",
+        "absorbing", "is_absorbing",
+    ),
+    "done": ("done", "dones", "is_done", "is_last", "episode_end", "episode_terminal", "episode_terminals"),
+    "truncated": (
+        "truncated", "truncation", "truncations", "timeout", "timeouts", "is_truncated", "time_limit_truncated",
+    ),
     "episode": ("episode", "episodes", "episode_id", "trajectory", "trajectory_id"),
     "step": ("step", "steps", "t", "timestep", "timesteps", "time_step"),
-}
+}  # fmt: skip
+
+# Where no column says how episodes end, an unused one with such a name deserves a sentence.
+_END_LIKE = re.compile(r"(^|_)(done|end|ended|ends|finish|finished|game_over|time_?out)(_|$)|terminat|terminal|truncat")
 
 
 class Taken(NamedTuple):
@@ -51,7 +61,10 @@ def take(columns: Sequence[str], chosen: Mapping[str, str] | None = None, source
         raise UserError(f"{source}there is no column '{missing[0]}'; the columns are {few(columns)}.")
     notes: tuple[str, ...] = ()
     if "terminated" in roles:
-        roles.pop("done", None)
+        # Whatever of `done` is no termination broke off.
+        done = roles.pop("done", None)
+        if done is not None:
+            roles.setdefault("truncated", done)
     elif "done" in roles and "truncated" not in roles:
         roles["terminated"] = roles.pop("done")
         notes = (
@@ -61,7 +74,23 @@ def take(columns: Sequence[str], chosen: Mapping[str, str] | None = None, source
     if "episode" not in roles:
         roles.pop("step", None)
     taken = Taken(roles, features, (), notes)
-    return taken._replace(unused=tuple(column for column in columns if column not in taken.used))
+    unused = tuple(column for column in columns if column not in taken.used)
+    if "terminated" not in roles and "done" not in roles:
+        notes += tuple(
+            f"{source}no column says where episodes end; if '{shown(column)}' does, choose it "
+            f"(columns={{'terminated': ...}}, --columns terminated={shown(column)})."
+            for column in [column for column in unused if _END_LIKE.search(plain(column))][:1]
+        )
+    return taken._replace(unused=unused, notes=notes)
+
+
+def plain(column: str) -> str:
+    """A column's name in small letters, with underscores between its words.
+
+    >>> [plain(name) for name in ("isTerminal", "NEXT STATE", "TimeLimit.truncated", "episodeID")]
+    ['is_terminal', 'next_state', 'time_limit_truncated', 'episode_id']
+    """
+    return re.sub(r"[\s.\-]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", column.strip())).lower()
 
 
 def roles_of(columns: Sequence[str], chosen: Mapping[str, str], source: str = "") -> dict[str, str]:
@@ -78,7 +107,7 @@ def roles_of(columns: Sequence[str], chosen: Mapping[str, str], source: str = ""
         roles[role] = column
     free = [column for column in columns if column not in roles.values()]
     for role, names in NAMES.items():
-        found = [column for column in free if column.strip().lower().replace(" ", "_") in names]
+        found = [column for column in free if plain(column) in names]
         if role in roles or not found:
             continue
         if len(found) > 1:

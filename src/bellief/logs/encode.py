@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float
 from bellief.errors import UserError
 from bellief.logs.axes import LARGEST_INDEX, Axis, Sizes
 from bellief.logs.fold import FALSE, LARGEST_REWARD, TRUE
-from bellief.logs.labels import label_text, shown
+from bellief.logs.labels import LONGEST_LABEL, label_text, shown
 from bellief.logs.rows import Columns
 from bellief.logs.tables import to_numbers, to_text
 
@@ -80,6 +80,10 @@ class RowAxis(Axis):
         bad &= ~_empty(frame[column], bad & idle)
         if bad.any():
             raise first_bad(frame, column, bad, row, self.source, "a label must be text or a whole number")
+        long = np.array([text is not None and len(text) > LONGEST_LABEL for text in texts] + [False])[codes]
+        if long.any():
+            need = f"a label has at most {LONGEST_LABEL} characters: give such {self.kind}s shorter names"
+            raise first_bad(frame, column, long, row, self.source, need)
         # In the order of their appearance; the last entry is for cells without a label. A state that was not announced
         # is refused unless episodes only end in it.
         used = np.zeros(len(texts) + 1, dtype=bool)

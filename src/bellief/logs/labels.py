@@ -11,6 +11,9 @@ Labels = tuple[str, ...] | None
 
 LONGEST_SHOWN, MOST_SHOWN = 40, 12
 
+# Characters of the longest name of a state or an action; they are printed whole.
+LONGEST_LABEL = 1000
+
 
 def label_text(cell: Any) -> str | None:
     """The label that a cell stands for, or None where it stands for none (empty, missing, a date, a list, 1.5)."""

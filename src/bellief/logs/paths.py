@@ -80,11 +80,33 @@ def _expand_one(path: str | os.PathLike, number: int, scratch: str, format: str 
         raise UserError(f"{shown_path(text)} cannot be read ({getattr(error, 'strerror', None) or error}).") from None
     if stat.S_ISDIR(mode):
         return _folder(text, format)
-    if stat.S_ISREG(mode):
-        return [log_file(text, format=format)]
-    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+    if _is_pipe(mode):
         return [_pipe(text, os.path.join(scratch, f"pipe-{number}"))]
-    raise UserError(f"{shown_path(text)} is a device; give the path of a file, or a pipe.")
+    _refuse_device(mode, text)
+    return [log_file(text, format=format)]
+
+
+def regular_file(path: str | os.PathLike, scratch: str) -> LogFile:
+    """One CSV file that is no log (a policy, a support): a pipe copied into `scratch`, a device refused."""
+    text = os.fspath(path)
+    try:
+        mode = os.stat(text).st_mode
+    except (OSError, ValueError):  # whoever opens it says why it cannot be read
+        return log_file(text, format="csv")
+    if _is_pipe(mode):
+        return _pipe(text, os.path.join(scratch, "pipe"))._replace(format="csv")
+    _refuse_device(mode, text)
+    return log_file(text, format="csv")
+
+
+def _is_pipe(mode: int) -> bool:
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+def _refuse_device(mode: int, path: str) -> None:
+    """Devices never end."""
+    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+        raise UserError(f"{shown_path(path)} is a device; give the path of a file, or a pipe.")
 
 
 def _folder(folder: str, format: str | None) -> list[LogFile]:

@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,15 +16,24 @@ from jaxtyping import Float
 from bellief.errors import UserError
 from bellief.logs.engine import LONGEST_LINE, open_binary
 from bellief.logs.labels import few, shown
-from bellief.logs.paths import KINDS, LogFile, log_file
+from bellief.logs.paths import KINDS, LogFile, log_file, regular_file, scratch_folder
 
 # Rows of a file that are in memory at a time: some tens of megabytes of numbers or short texts.
 PIECE = 1 << 17
 
+# Commas after the last cell of a line that are passed over.
+MOST_COMMAS = 4
+_WIDER = re.compile(r"(?<=C error: )Expected (\d+) fields")
+
 
 def read_table(path: str | Path, required: tuple[str, ...]) -> pd.DataFrame:
-    """A CSV file as text cells, with the required columns present; cells are judged by the caller, who knows them."""
-    return pd.concat(list(csv_pieces(path, required)), ignore_index=True)
+    """A CSV file as text cells, with the required columns present; cells are judged by the caller, who knows them.
+
+    A pipe is read once, a device is refused.
+    """
+    with scratch_folder() as scratch:
+        file = regular_file(path, scratch)
+        return pd.concat(list(csv_pieces(file, required)), ignore_index=True)
 
 
 def csv_pieces(
@@ -31,30 +41,42 @@ def csv_pieces(
 ) -> Iterator[pd.DataFrame]:
     """A CSV file as text cells, at most `rows` of them at a time; at least one piece, which may have no rows."""
     file = path if isinstance(path, LogFile) else log_file(path, format="csv")
-    names: list[str] | None = None
-    with explained(file, required), open_binary(file) as content:
+    options: dict[str, Any] = {
+        "header": None,
+        "index_col": False,
+        "dtype": str,
+        "keep_default_na": False,
+        "skipinitialspace": True,
+        "encoding": "utf-8-sig",
+        "compression": None,
+    }
+    with explained(file, required):
         # The header is read as a row like the others: pandas would rename a repeated column and, where the rows are
         # longer than the header, take the first column for an index.
-        pieces = pd.read_csv(
-            content,
-            header=None,
-            index_col=False,
-            dtype=str,
-            keep_default_na=False,
-            skipinitialspace=True,
-            encoding="utf-8-sig",
-            compression=None,
-            chunksize=rows or PIECE,
-        )
-        with pieces:
+        with open_binary(file) as content:
+            names = [str(name).strip() for name in pd.read_csv(content, nrows=1, **options).iloc[0]]
+        done, width = 0, len(names)
+        # Commas at the end of a line are no cells, as for DuckDB.
+        options["names"] = range(width + MOST_COMMAS)
+        with open_binary(file) as content, pd.read_csv(content, chunksize=rows or PIECE, **options) as pieces:
             for piece in pieces:
-                if names is None:
-                    names = [str(name).strip() for name in piece.iloc[0]]
-                    piece = piece.iloc[1:]
+                _check_width(piece, width, done)
+                done += len(piece)
+                piece = piece.iloc[int(done == len(piece)) :, :width]
                 piece = piece.reset_index(drop=True)
                 piece.columns = pd.Index(names)
                 check_columns(piece, required, file.source)
                 yield piece
+
+
+def _check_width(piece: pd.DataFrame, width: int, done: int) -> None:
+    """Beyond the header's columns there may only be empty cells; `done` lines came before."""
+    beyond = piece.iloc[:, width:]
+    wrong = (beyond.notna() & (beyond != "")).to_numpy()
+    if wrong.any():
+        place = int(np.flatnonzero(wrong.any(1))[0])
+        found = width + int(np.flatnonzero(wrong[place])[-1]) + 1
+        raise pd.errors.ParserError(f"Expected {width} fields in line {done + place + 1}, saw {found}")
 
 
 def _frame(batch: Any, file: LogFile) -> pd.DataFrame:
@@ -133,7 +155,12 @@ def explained(file: LogFile, required: tuple[str, ...]) -> Iterator[None]:
     except pd.errors.EmptyDataError:
         raise UserError(f"{path} is empty; it needs a header line with {', '.join(required)}.") from None
     except pd.errors.ParserError as error:
-        detail = str(error).strip().splitlines()[-1].removeprefix("Error tokenizing data. ")
+        detail = (
+            _WIDER.sub(lambda found: f"Expected {int(found[1]) - MOST_COMMAS} fields", str(error))
+            .strip()
+            .splitlines()[-1]
+            .removeprefix("Error tokenizing data. ")
+        )
         raise UserError(f"{path} is not a well-formed CSV file ({detail}).") from None
     except UnicodeDecodeError:
         raise UserError(f"{path} is not text in UTF-8; save it as a {kind} file in UTF-8.") from None
