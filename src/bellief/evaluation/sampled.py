@@ -47,12 +47,16 @@ class Explored(NamedTuple):
 
 
 class Worlds(NamedTuple):
-    """A batch of MDPs, or the needed rows of them."""
+    """A batch of MDPs, or the needed rows of them.
+
+    `paid` is the mean reward that the probabilities of each row let expect.
+    """
 
     part: Part
     pattern: chains.Pattern
     drawn: rows.Drawn
     reward: Float[np.ndarray, "n R"]
+    paid: Float[np.ndarray, "n R"]
 
     def chain(self, weight: Float[np.ndarray, "R"], states: int) -> chains.Batch:
         """The chains of a policy that takes each row with some probability in its state."""
@@ -170,16 +174,16 @@ class SampledMDPs:
     def _draw(self, part: Part, pattern: chains.Pattern, draws: slice) -> Worlds:
         index = np.arange(draws.start, draws.stop)
         spans = rows.spans(part.held, SPAN_NUMBERS // max(1, len(index)))
-        pieces, paid = [], []
+        pieces, drawn = [], []
         for span in spans:
             held, cells = rows.span(part.held, span)
             pieces.append(rows.sample(held, self.seed, index))
             belief = rewards.restrict(part.rewards, span, cells)
-            paid.append(rewards.sample(belief, held, pieces[-1], self.seed, index)[0])
-        reward = np.concatenate(paid, axis=1)
+            drawn.append(rewards.sample(belief, held, pieces[-1], self.seed, index))
+        reward, paid = (np.concatenate(parts, axis=1) for parts in zip(*drawn, strict=True))
         if self.problem.reward_range is not None:
             np.clip(reward, *self.problem.reward_range, out=reward)
-        return Worlds(part, pattern, rows.joined(pieces, spans), reward)
+        return Worlds(part, pattern, rows.joined(pieces, spans), reward, paid)
 
     def _slices(self, part: Part) -> list[slice]:
         """The draws in batches; how large they are changes no number."""
