@@ -141,7 +141,7 @@ class RowCumulants:
 
     def noise(self) -> Noise:
         """What the rows' mean rewards vary by when their probabilities are known."""
-        belief, held, spread = self.part.rewards, self.part.held, self._spread
+        belief, held = self.part.rewards, self.part.held
         with np.errstate(divide="ignore"):
             variance = np.where(belief.shape > 1, belief.rate / np.maximum(belief.shape - 1, 1e-300), np.inf)
             excess = np.where(belief.shape > 2, 3 * variance**2 / np.maximum(belief.shape - 2, 1e-300), np.inf)
