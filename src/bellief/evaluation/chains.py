@@ -252,7 +252,7 @@ def _without_inverse(matrix: Any, discount: float, constant, guide: Guide | None
     from scipy.sparse.linalg import LinearOperator, bicgstab
 
     shape, size = constant.shape, constant.size
-    factors = None if guide is None else guide.factors
+    factors: Any = None if guide is None else guide.factors
     first = constant if guide is None else np.broadcast_to(guide.solution, shape)
 
     def system(x: np.ndarray) -> np.ndarray:
@@ -320,7 +320,7 @@ def _is_concentrated(matrix: Any, number: int, states: int) -> bool:
     """
     reached = np.bincount(matrix.indices, minlength=number * states) > 0
     coupled = np.count_nonzero(reached & (np.diff(matrix.indptr) > 0)) / number
-    return coupled**3 <= GUIDED_STEPS * states**2
+    return bool(coupled**3 <= GUIDED_STEPS * states**2)
 
 
 def _direct(matrix: Any, discount: float, constant, draw: int) -> Float[np.ndarray, "S"]:
