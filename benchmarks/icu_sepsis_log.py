@@ -10,7 +10,8 @@ DEATH = 713  # the last three states are death, survival and the absorbing one
 
 def tables() -> dict[str, np.ndarray]:
     """`tx_mat`, `r_mat`, `d_0` and `expert_policy`; the package itself is not imported."""
-    for folder in sys.path:
+    peers = Path(__file__).parents[1].glob(".venv-bench/lib/python*/site-packages")
+    for folder in [*sys.path, *peers]:
         path = Path(folder) / "icu_sepsis" / "envs" / "assets" / "dynamics.npz"
         if path.exists():
             return dict(np.load(path))

@@ -1,4 +1,4 @@
-"""The error class that stands for a mistake of the caller, not of Bellief, and notices about changed names."""
+"""The error class that stands for a mistake of the caller, not of Bellief, and notices."""
 
 import warnings
 
@@ -23,7 +23,9 @@ class UserError(ValueError):
 
 
 class Notice(FutureWarning):
-    """Something means another thing than in an earlier version. Said once in a process; on stderr by the command line.
+    """Something means another thing than in an earlier version, or takes much memory.
+
+    Said once in a process; on stderr by the command line.
 
     >>> import warnings
     >>> from bellief.errors import Notice, notify_once

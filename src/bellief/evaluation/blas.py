@@ -1,6 +1,7 @@
-"""BLAS with one thread, where several threads of ours solve at once: more would wait for one another."""
+"""Threads: how many of ours, and BLAS with one where several of ours solve at once: more would wait for one another."""
 
 import contextlib
+import os
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -8,6 +9,14 @@ from typing import Any
 _lock = threading.Lock()
 _users = 0
 _limits: Any = None
+
+
+def workers() -> int:
+    """Cores that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not every system tells
+        return os.cpu_count() or 1
 
 
 @contextlib.contextmanager

@@ -43,9 +43,13 @@ DROPPED, FILL = 1e-2, 2.0
 TOLERANCE = 1e-7
 KRYLOV_STEPS = 60
 
-# Steps of GMRES with the inverse of the mean chain; chains that need more differ so much from it that solving them
-# directly is cheaper.
-GUIDED_STEPS = 25
+# Steps of GMRES with the inverse of the mean chain, and how often they are taken again by those that are not solved;
+# chains that need more differ so much from the mean chain that solving them directly is cheaper.
+GUIDED_STEPS, GUIDED_ROUNDS = 25, 3
+
+# Tolerance of these iterations. The inverse of the mean chain tells how much is missing from a solution; where a chain
+# hardly ends or mixes more slowly than the mean chain, a hundred times more may be missing.
+GUIDED_TOLERANCE = 1e-10
 
 # Chance of an end, per step, of a chain that has none (also see `_solve`).
 BARELY = 1e-10
@@ -229,50 +233,114 @@ def _lapack(system: Float[np.ndarray, "*n S S"], constant: Float[np.ndarray, "*n
 
 
 def _iterate(matrix: Any, discount: float, constant, guide: Guide | None, transposed: bool) -> Float[np.ndarray, "n S"]:
-    from scipy.sparse.linalg import LinearOperator, bicgstab, gmres
+    if guide is None or guide.inverse is None:
+        found, unsolved = _without_inverse(matrix, discount, constant, guide, transposed)
+    elif _is_concentrated(matrix, *constant.shape):
+        found, unsolved = np.empty(constant.shape), np.arange(len(constant))
+    else:
+        inverse = guide.inverse.T if transposed else guide.inverse
+        found, unsolved = _with_inverse(matrix, discount, constant, guide.solution, inverse)
+    for draw in unsolved:
+        found[draw] = _direct(matrix, discount, constant[draw], int(draw))
+    return found
 
-    shape = constant.shape
-    inverse, factors = (None, None) if guide is None else guide[1:]
+
+def _without_inverse(matrix: Any, discount: float, constant, guide: Guide | None, transposed: bool):
+    """BiCGSTAB: with many states GMRES would spend its time on orthogonalising long vectors. The solutions, and which
+    draws have none yet.
+    """
+    from scipy.sparse.linalg import LinearOperator, bicgstab
+
+    shape, size = constant.shape, constant.size
+    factors: Any = None if guide is None else guide.factors
     first = constant if guide is None else np.broadcast_to(guide.solution, shape)
 
     def system(x: np.ndarray) -> np.ndarray:
         return x - discount * (matrix @ x)
 
     def precondition(x: np.ndarray) -> np.ndarray:
-        if inverse is not None:
-            return (x.reshape(shape) @ (inverse if transposed else inverse.T)).ravel()
-        assert factors is not None
         return factors.solve(x.reshape(shape).T.copy(), "T" if transposed else "N").T.ravel()
 
-    size = constant.size
     operator = LinearOperator((size, size), matvec=system, dtype=np.float64)
-    start = first.ravel().copy()
-    helps = inverse is not None or factors is not None
-    guided = LinearOperator((size, size), matvec=precondition, dtype=np.float64) if helps else None
-    if inverse is None:  # many states: GMRES would spend its time on orthogonalising long vectors
-        most = KRYLOV_STEPS * RESTARTS
-        with one_thread():
-            found, _ = bicgstab(operator, constant.ravel(), x0=start, M=guided, rtol=TOLERANCE, maxiter=most)
-    else:
-        options = {"rtol": TOLERANCE, "restart": GUIDED_STEPS, "maxiter": 1}
-        found, _ = gmres(operator, constant.ravel(), x0=start, M=guided, **options)
+    guided = None if factors is None else LinearOperator((size, size), matvec=precondition, dtype=np.float64)
+    most = KRYLOV_STEPS * RESTARTS
+    with one_thread():
+        found, _ = bicgstab(operator, constant.ravel(), x0=first.ravel().copy(), M=guided, rtol=TOLERANCE, maxiter=most)
     residual = (constant.ravel() - system(found)).reshape(shape)
-    found = found.reshape(shape)
     goal = 10 * TOLERANCE * np.linalg.norm(constant, axis=-1)
-    for draw in np.flatnonzero(~(np.linalg.norm(residual, axis=-1) <= goal)):
-        found[draw] = _direct(matrix, discount, constant[draw], int(draw))
-    return found
+    return found.reshape(shape), np.flatnonzero(~(np.linalg.norm(residual, axis=-1) <= goal))
+
+
+def _with_inverse(matrix: Any, discount: float, constant, solution, inverse: Float[np.ndarray, "S S"]):
+    """GMRES with the inverse of the mean chain, again for the draws that need more steps than the others. The
+    solutions, and which draws have none yet.
+    """
+    from scipy.sparse.linalg import LinearOperator, gmres
+
+    found = np.broadcast_to(solution, constant.shape).copy()
+    unsolved, states = np.arange(len(found)), constant.shape[1]
+    for _ in range(GUIDED_ROUNDS):
+        shape, wanted = (len(unsolved), states), constant[unsolved].ravel()
+
+        def system(x: np.ndarray) -> np.ndarray:
+            return x - discount * (matrix @ x)  # noqa: B023  # used within the round
+
+        def precondition(x: np.ndarray) -> np.ndarray:
+            return (x.reshape(shape) @ inverse.T).ravel()  # noqa: B023
+
+        operator, guided = (
+            LinearOperator((wanted.size, wanted.size), matvec=one, dtype=np.float64) for one in (system, precondition)
+        )
+        options = {"rtol": GUIDED_TOLERANCE, "restart": GUIDED_STEPS, "maxiter": 1}
+        better, _ = gmres(operator, wanted, x0=found[unsolved].ravel(), M=guided, **options)
+        found[unsolved] = better.reshape(shape)
+        # About what is missing from the solution: the residual itself says little where few states are rewarded.
+        missing = np.linalg.norm(precondition(wanted - system(better)).reshape(shape), axis=-1)
+        left = np.flatnonzero(~(missing <= 10 * GUIDED_TOLERANCE * np.linalg.norm(found[unsolved], axis=-1)))
+        unsolved = unsolved[left]
+        if len(left) == 0:
+            break
+        matrix = _blocks(matrix, left, states)
+    return found, unsolved
+
+
+def _blocks(matrix: Any, draws: Int[np.ndarray, "k"], states: int) -> Any:
+    """Some of the blocks of a block-diagonal matrix."""
+    from scipy import sparse
+
+    kept = matrix[(draws[:, None] * states + np.arange(states)).ravel()]
+    draw, column = np.divmod(kept.indices, states)
+    size = len(draws) * states
+    return sparse.csr_matrix((kept.data, np.searchsorted(draws, draw) * states + column, kept.indptr), (size, size))
+
+
+def _is_concentrated(matrix: Any, number: int, states: int) -> bool:
+    """Whether so few states of each chain have both a way in and a way out that solving these directly is cheaper than
+    iterations over all.
+    """
+    reached = np.bincount(matrix.indices, minlength=number * states) > 0
+    coupled = np.count_nonzero(reached & (np.diff(matrix.indptr) > 0)) / number
+    return bool(coupled**3 <= GUIDED_STEPS * states**2)
 
 
 def _direct(matrix: Any, discount: float, constant, draw: int) -> Float[np.ndarray, "S"]:
-    """One chain by itself, by a direct method."""
+    """One chain by itself, by a direct method for the states with a way in and a way out.
+
+    What the others have follows: it is a constant, or a sum over these.
+    """
     from scipy import sparse
     from scipy.sparse.linalg import spsolve
 
     states = len(constant)
     block = slice(draw * states, (draw + 1) * states)
     chain = matrix[block, block]
+    filled = np.diff(chain.indptr) > 0
+    coupled = np.flatnonzero(filled & (np.bincount(chain.indices, minlength=states) > 0))
+    found = np.where(filled, 0.0, constant)
+    inner, wanted = chain[coupled][:, coupled], (constant + discount * (chain @ found))[coupled]
     # SuperLU may return wrong numbers for chains with loops that never end.
-    if states <= INVERSE_STATES:
-        return _lapack(np.eye(states) - discount * chain.toarray(), constant)
-    return spsolve((sparse.identity(states) - discount * chain).tocsc(), constant)
+    if len(coupled) <= INVERSE_STATES:
+        found[coupled] = _lapack(np.eye(len(coupled)) - discount * inner.toarray(), wanted)
+    else:
+        found[coupled] = spsolve((sparse.identity(len(coupled)) - discount * inner).tocsc(), wanted)
+    return constant + discount * (chain @ found)

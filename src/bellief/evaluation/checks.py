@@ -3,10 +3,21 @@
 import math
 import os
 
-from bellief.errors import UserError
+from bellief.errors import UserError, notify_once
+from bellief.evaluation.blas import workers
 
 # Arrays of a transition table's size that are alive at once while MDPs are drawn and solved.
 COPIES = 4
+
+# Random numbers that a batch of MDPs takes. Of large MDPs a batch has a few draws, because keys are computed once for
+# all of them, as long as these take at most the largest number.
+BATCH_NUMBERS, FEWEST, LARGEST_BATCH = 1_000_000, 4, 12_000_000
+
+# Bytes for each of them while MDPs are drawn and solved, as measured.
+NUMBER_BYTES = 40
+
+# Memory that is announced before it is taken.
+MUCH_MEMORY = 1e9
 
 # Steps that count less than this part of the first one change no value in double precision.
 NEGLIGIBLE = 2.0**-60
@@ -65,16 +76,28 @@ def check_memory(states: int, actions: int, *, tables: int) -> None:
         )
 
 
+def batch_draws(numbers: int) -> int:
+    """Draws of a batch, where a draw takes so many random numbers; 1 however many these are."""
+    return max(BATCH_NUMBERS // numbers, min(FEWEST, LARGEST_BATCH // numbers), 1)
+
+
 def check_draws(states: int, actions: int, cells: int, draws: int) -> None:
-    """The draws of all states' values, the rows and the observed outcomes must fit into the machine's memory."""
+    """The draws of all states' values, the rows and the observed outcomes must fit into the machine's memory.
+
+    What takes much of it is announced.
+    """
+    numbers = cells + 3 * states * actions + 1
+    batches = min(workers() * batch_draws(numbers), draws)
     # Draws are held about three times while they are sorted and written.
-    needed = 8 * (3 * states * draws + 40 * states * actions + 40 * cells)
+    needed = 8 * (3 * states * draws + 40 * states * actions + 40 * cells) + NUMBER_BYTES * numbers * batches
     available = _physical_memory()
     if available is not None and needed > available:
         raise UserError(
             f"{draws} draws of {states} states' values with {actions} actions need about {needed / 1e9:.3g} GB of "
             f"memory and this machine has {available / 1e9:.3g}: ask for fewer draws."
         )
+    if needed > MUCH_MEMORY:
+        notify_once(f"{draws} draws of {states} states' values take about {needed / 1e9:.2g} GB of memory.")
 
 
 def _physical_memory() -> int | None:

@@ -117,12 +117,13 @@ def value_bounds(
     count = DRAWS if states <= MANY_STATES else FEW_DRAWS
     mdps = SampledMDPs(problem, seed, count)
     weight = policy.ravel()[used.ravel()]
+    guide = mdps.guide(np.where(known, policy, 0.0)) if states <= chains.INVERSE_STATES else None
     ends = np.empty((count, 2, states))
     for draws, worlds in mdps.batches(used.ravel()):
         batch = worlds.chain(weight, states)
-        earned = chains.values(batch, problem.discount, problem.horizon)
-        share = chains.values(batch._replace(reward=np.broadcast_to(lost, earned.shape).copy()), problem.discount,
-                              problem.horizon)  # fmt: skip
+        earned = chains.values(batch, problem.discount, problem.horizon, guide)
+        left = batch._replace(reward=np.broadcast_to(lost, earned.shape).copy())
+        share = chains.values(left, problem.discount, problem.horizon, guide)
         for number, worst in enumerate(possible):
             ends[draws, number] = earned + worst * share
     tail = (1 - level) / 2

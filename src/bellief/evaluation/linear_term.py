@@ -5,7 +5,7 @@ order, that of the mean MDP plus
 
     sum over rows of  d(state) * chance of the action * (reward + discount * row V - their means),
 
-a sum of independent numbers, whose mean is zero and whose cumulants are known exactly (`evaluation.row_tables`).
+a sum of independent numbers, whose mean is zero and whose cumulants are known exactly (`evaluation.row_cumulants`).
 Uncertain first states add one more row. The noise of a mean reward without a fourth moment is left out of the sum, and
 so is all such noise where mean rewards are cut off at a range.
 """
@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from bellief.evaluation import chains, rewards
+from bellief.evaluation import chains
 from bellief.evaluation.problem import Part, Problem
-from bellief.evaluation.row_tables import row_tables
+from bellief.evaluation.row_cumulants import RowCumulants
 from bellief.evaluation.sampled import Worlds
 
 
@@ -66,8 +66,7 @@ class LinearTerms(NamedTuple):
         number = len(worlds.reward)
         reward = worlds.reward
         if not self.has_noise.all():
-            expected = rewards.expected(self.part.rewards, self.part.held, worlds.drawn)
-            reward = np.where(self.has_noise, reward, expected)
+            reward = np.where(self.has_noise, reward, worlds.paid)
         found = np.empty((number, len(self.values)))
         for place, values in enumerate(self.values):
             after = worlds.expected(np.broadcast_to(values, (number, len(values))))
@@ -77,27 +76,23 @@ class LinearTerms(NamedTuple):
     def law(self, problem: Problem, mixtures: Float[np.ndarray, "m k"]) -> Law:
         """The law of each mixture of the policies' terms."""
         second, third, fourth = (np.zeros(len(mixtures)) for _ in range(3))
-        states = self.values.shape[1]
-        for table in row_tables(self.part):
-            padded = np.pad(self.values, ((0, 0), (0, table.mean.shape[1] - states)))
-            known = self.has_noise[table.rows]
-            noise, excess = (np.where(known, field, 0.0) for field in (table.noise, table.noise_excess))
-            for place, mixture in enumerate(mixtures):
-                weight = mixture[:, None] * self.weight[:, table.rows]
-                paid = weight.sum(0)
-                numbers = table.centred(paid[:, None] * table.pay + self.discount * weight.T @ padded)
-                cumulants = dirichlet_cumulants(table.mean, numbers, table.weight)
-                second[place] += cumulants[0].sum() + paid**2 @ noise
-                third[place] += cumulants[1].sum()
-                fourth[place] += cumulants[2].sum() + paid**4 @ excess
+        cumulants = RowCumulants(self.part, self.values, self.discount)
+        noise, excess = (np.where(self.has_noise, field, 0.0) for field in cumulants.noise())
+        for place, mixture in enumerate(mixtures):
+            weight = mixture[:, None] * self.weight
+            paid = weight.sum(0)
+            found = cumulants.of(weight)
+            second[place] = found[0].sum() + paid**2 @ noise
+            third[place] = found[1].sum()
+            fourth[place] = found[2].sum() + paid**4 @ excess
         if problem.start_count is not None:
             total = float(problem.start_count.sum())
             share = (problem.start_count / total)[None]
             for place, mixture in enumerate(mixtures):
                 numbers = (mixture @ self.values)[None]
                 numbers = numbers - (share * numbers).sum()
-                cumulants = dirichlet_cumulants(share, numbers, np.array([total]))
-                for field, one in zip((second, third, fourth), cumulants, strict=True):
+                more = dirichlet_cumulants(share, numbers, np.array([total]))
+                for field, one in zip((second, third, fourth), more, strict=True):
                     field[place] += one[0]
         sd = np.sqrt(second)
         unit = np.where(sd > 0, sd, 1.0)

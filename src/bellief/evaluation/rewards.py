@@ -107,27 +107,20 @@ def expand(belief: Rewards, place: Int[np.ndarray, "C"], cells: int) -> Rewards:
 
 
 class _Projection(NamedTuple):
-    """A pair's mean reward under its sampled row: centre, variance in units of v, and its weight on the pair's mean.
-
-    `noise` is what a single reward varies by given its outcome, in units of v.
-    """
+    """A pair's mean reward under its sampled row: centre, variance in units of v, and its weight on the pair's mean."""
 
     centre: Float[np.ndarray, "n R"]
     width: Float[np.ndarray, "n R"]
     pair_weight: Float[np.ndarray, "n R"]
-    noise: Float[np.ndarray, "n R"] | float
 
 
 def _project(belief: Rewards, held: rows.Rows, drawn: rows.Drawn) -> _Projection:
     outcomes = belief.outcomes
     assert outcomes is not None
     cell, atom = drawn.cell_share, drawn.atom_share
-    noise: Any = 1.0
     level: Any = 0.0
     if belief.scale is not None and belief.level is not None:
         cell, atom = cell * belief.scale[held.outcome], atom * belief.scale[drawn.atom_outcome]
-        noise = rows.sums(cell * belief.scale[held.outcome], held.first)
-        noise += drawn.atom_sums(atom * belief.scale[drawn.atom_outcome], len(held.row))
         level = rows.sums(drawn.cell_share * belief.level[held.outcome], held.first)
         level += drawn.atom_sums(drawn.atom_share * belief.level[drawn.atom_outcome], len(held.row))
     pair_weight = rows.sums(cell * outcomes.share, held.first)
@@ -135,26 +128,29 @@ def _project(belief: Rewards, held: rows.Rows, drawn: rows.Drawn) -> _Projection
     pair_weight += drawn.atom_sums(atom, len(held.row))
     width += drawn.atom_sums(atom**2, len(held.row)) / outcomes.unseen
     centre = level + rows.sums(cell * outcomes.location, held.first) + pair_weight * belief.location
-    return _Projection(centre, width + pair_weight**2 / belief.strength, pair_weight, noise)
+    return _Projection(centre, width + pair_weight**2 / belief.strength, pair_weight)
 
 
 def sample(
     belief: Rewards, held: rows.Rows, drawn: rows.Drawn, seed: int, draws: Int[np.ndarray, "n"]
 ) -> tuple[Float[np.ndarray, "n R"], Float[np.ndarray, "n R"]]:
-    """Mean reward of each row in each draw, and the noise variance of single rewards."""
+    """Mean reward of each row in each draw, and what it is expected to be given the row's probabilities."""
     variance = _variance(belief, held, seed, draws)
     deviation = noise.normal(noise.keys(seed, noise.REWARD, held.row), draws)
     if belief.outcomes is None:
-        return belief.location + deviation * np.sqrt(variance / belief.strength), variance
+        reward = belief.location + deviation * np.sqrt(variance / belief.strength)
+        return reward, np.broadcast_to(belief.location, reward.shape)
     projected = _project(belief, held, drawn)
-    return projected.centre + deviation * np.sqrt(projected.width * variance), variance * projected.noise
+    return projected.centre + deviation * np.sqrt(projected.width * variance), projected.centre
 
 
-def expected(belief: Rewards, held: rows.Rows, drawn: rows.Drawn) -> Float[np.ndarray, "n R"]:
-    """Expected mean reward of each row given its probabilities."""
-    if belief.outcomes is None:
-        return np.broadcast_to(belief.location, (len(drawn.cell_share), len(belief.location)))
-    return _project(belief, held, drawn).centre
+def _noise(belief: Rewards, held: rows.Rows, drawn: rows.Drawn) -> Float[np.ndarray, "n R"] | float:
+    """What a single reward varies by given its outcome, in units of v."""
+    if belief.outcomes is None or belief.scale is None:
+        return 1.0
+    cell, atom = belief.scale[held.outcome], belief.scale[drawn.atom_outcome]
+    found = rows.sums(drawn.cell_share * cell * cell, held.first)
+    return found + drawn.atom_sums(drawn.atom_share * atom * atom, len(held.row))
 
 
 def _variance(belief: Rewards, held: rows.Rows, seed: int, draws) -> Float[np.ndarray, "n R"]:
@@ -169,13 +165,15 @@ def by_outcome(
     Outcomes' rewards are drawn on their own first and then shifted, each by its covariance with the row's mean reward,
     to where that one is (Matheron's rule): their law given the row's mean reward.
     """
-    reward, noise_variance = sample(belief, held, drawn, seed, draws)
+    reward, _ = sample(belief, held, drawn, seed, draws)
+    variance = _variance(belief, held, seed, draws)
+    noise_variance = variance * _noise(belief, held, drawn)
     cell_row = held.row_of_cell()
     outcomes = belief.outcomes
     at = drawn.atom_draw, drawn.atom_row
     if outcomes is None:
         return reward[:, cell_row], reward[at], noise_variance
-    sd = np.sqrt(_variance(belief, held, seed, draws))
+    sd = np.sqrt(variance)
     pair = belief.location + sd * noise.normal(noise.keys(seed, noise.OUTCOME, held.row), draws) / np.sqrt(
         belief.strength
     )

@@ -14,7 +14,6 @@ batch at a time, and only the rows that a question needs; only values and visits
 """
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -23,16 +22,13 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from bellief.evaluation import chains, rewards, rows
-from bellief.evaluation.blas import one_thread
+from bellief.evaluation.blas import one_thread, workers
+from bellief.evaluation.checks import batch_draws
 from bellief.evaluation.problem import Part, Problem
 from bellief.watch import shared_pause_point
 
-# Random numbers that a batch of MDPs takes, and those of them that are drawn at a time: a core's cache holds what is
-# computed from them.
-BATCH_NUMBERS, SPAN_NUMBERS = 1_000_000, 200_000
-
-# Draws of a batch, where that many are asked for: keys are computed once for all of them.
-FEWEST = 4
+# Random numbers that are drawn at a time: a core's cache holds what is computed from them.
+SPAN_NUMBERS = 200_000
 
 # Entries of the tables of a batch.
 BATCH_TABLE = 2_000_000
@@ -47,12 +43,16 @@ class Explored(NamedTuple):
 
 
 class Worlds(NamedTuple):
-    """A batch of MDPs, or the needed rows of them."""
+    """A batch of MDPs, or the needed rows of them.
+
+    `paid` is the mean reward that the probabilities of each row let expect.
+    """
 
     part: Part
     pattern: chains.Pattern
     drawn: rows.Drawn
     reward: Float[np.ndarray, "n R"]
+    paid: Float[np.ndarray, "n R"]
 
     def chain(self, weight: Float[np.ndarray, "R"], states: int) -> chains.Batch:
         """The chains of a policy that takes each row with some probability in its state."""
@@ -170,24 +170,24 @@ class SampledMDPs:
     def _draw(self, part: Part, pattern: chains.Pattern, draws: slice) -> Worlds:
         index = np.arange(draws.start, draws.stop)
         spans = rows.spans(part.held, SPAN_NUMBERS // max(1, len(index)))
-        pieces, paid = [], []
+        pieces, drawn = [], []
         for span in spans:
             held, cells = rows.span(part.held, span)
             pieces.append(rows.sample(held, self.seed, index))
             belief = rewards.restrict(part.rewards, span, cells)
-            paid.append(rewards.sample(belief, held, pieces[-1], self.seed, index)[0])
-        reward = np.concatenate(paid, axis=1)
+            drawn.append(rewards.sample(belief, held, pieces[-1], self.seed, index))
+        reward, paid = (np.concatenate(parts, axis=1) for parts in zip(*drawn, strict=True))
         if self.problem.reward_range is not None:
             np.clip(reward, *self.problem.reward_range, out=reward)
-        return Worlds(part, pattern, rows.joined(pieces, spans), reward)
+        return Worlds(part, pattern, rows.joined(pieces, spans), reward, paid)
 
     def _slices(self, part: Part) -> list[slice]:
         """The draws in batches; how large they are changes no number."""
         numbers = len(part.held.outcome) + 3 * len(part.held.row) + 1
-        size = max(FEWEST, BATCH_NUMBERS // numbers)
+        size = batch_draws(numbers)
         if chains.is_dense(self.states):
             size = min(size, BATCH_TABLE // self.states**2)
-        size = max(1, min(size, -(-self.count // _workers())))
+        size = max(1, min(size, -(-self.count // workers())))
         return [slice(first, min(first + size, self.count)) for first in range(0, self.count, size)]
 
     def _each(self, part: Part, fill: Callable[[slice, Worlds], None]) -> None:
@@ -199,13 +199,13 @@ class SampledMDPs:
             pause_point()
             fill(draws, self._draw(part, pattern, draws))
 
-        if len(slices) == 1 or _workers() == 1:
+        if len(slices) == 1 or workers() == 1:
             for draws in slices:
                 one(draws)
             return
         # Small tables never wake BLAS's threads, and looking for them takes time.
         limited = contextlib.nullcontext() if chains.is_dense(self.states) else one_thread()
-        with limited, ThreadPoolExecutor(_workers()) as pool:
+        with limited, ThreadPoolExecutor(workers()) as pool:
             for _ in pool.map(one, slices):
                 pass
 
@@ -233,10 +233,3 @@ class SampledMDPs:
 def by_state(values: Float[np.ndarray, "n R"], state: Int[np.ndarray, "R"], states: int) -> Float[np.ndarray, "n S"]:
     """Sums over the rows of each state; rows are sorted by state."""
     return rows.sums(values, np.searchsorted(state, np.arange(states + 1)))
-
-
-def _workers() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not every system tells
-        return os.cpu_count() or 1
