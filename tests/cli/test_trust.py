@@ -59,6 +59,18 @@ def test_sensitivity_mistakes(call, log, options, fragment):
     assert_one_sentence(call("sensitivity", log, *options), fragment)
 
 
+def test_certify_says_which_logs_it_does_not_count(call):
+    size = ("--states", "3", "--transitions", "20", "--ends", "--simulations", "20", "--quiet")
+    document = json.loads(call("certify", *size, "--discount", "1", "--json").out)
+    shares = document["refused"], document["refused_with_estimated_scale"]
+    assert min(shares) > 0
+    shown = call("certify", *size, "--discount", "1")
+    assert f"Not counted: {shares[0]:.0%} ({shares[1]:.0%} with the scale from the log) of the logs drawn" in " ".join(
+        shown.out.split()
+    )
+    assert "Not counted" not in call("certify", *size, "--discount", "0.9").out
+
+
 @pytest.mark.slow
 def test_certify(call):
     options = ("--states", "2", "--transitions", "10", "--simulations", "20")

@@ -1,6 +1,9 @@
 """The default prior for logs: base measures, reward levels, what the log tells, the bootstrap; exact cases by hand."""
 
+import itertools
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -135,6 +138,39 @@ def test_states_renamed_give_the_same_posterior():
     first, second = (bellief.evaluate(one, discount=0.9, draws=4000).samples for one in (data, renamed))
     error = first[:, :2].std(0) * np.sqrt(2 / 4000)
     assert (np.abs(first[:, :2].mean(0) - second[:, names[:2]].mean(0)) < 5 * error).all()
+
+
+def test_files_split_give_the_same_posterior(tmp_path):
+    """In every draw, in any order of the parts; rewards of a pair are added up in another order."""
+    data = ward()
+    names = ("state", "action", "reward", "next_state", "terminated")
+    frame = pd.DataFrame({name: getattr(data, name) for name in names} | {"episode": data.first.cumsum()})
+    cuts = [0, 1, 150, len(frame)]
+    parts = [tmp_path / f"part-{number}.csv" for number in range(3)]
+    for path, (begin, end) in zip(parts, itertools.pairwise(cuts), strict=True):
+        frame.iloc[begin:end].to_csv(path, index=False)
+    frame.to_csv(tmp_path / "whole.csv", index=False)
+    whole = bellief.evaluate(tmp_path / "whole.csv", discount=1.0, draws=50)
+    for order in (parts, parts[::-1]):
+        split = bellief.evaluate(order, discount=1.0, draws=50)
+        np.testing.assert_allclose(split.samples, whole.samples, rtol=1e-12)
+        np.testing.assert_allclose(split.start_samples, whole.start_samples, rtol=1e-12)
+        assert split.bounds == pytest.approx(whole.bounds)
+        assert split.supported == pytest.approx(whole.supported)
+
+
+def test_what_is_told_beside_the_interval_has_the_scale_of_rewards():
+    """Bounds and the ends of the interval times 10^6, and the same share of supported time."""
+    data = ward()
+    big = Transitions.from_arrays(
+        data.state, data.action, data.reward * 1e6, data.next_state, data.terminated, states=4, actions=2
+    )
+    small, large = (bellief.evaluate(one, discount=1.0, draws=50) for one in (data, big))
+    one, other = small.start_summary(), large.start_summary()
+    for name in ("low", "high", "mean"):
+        assert other[name] == pytest.approx(1e6 * one[name], rel=1e-9)
+    assert large.bounds == pytest.approx(tuple(1e6 * end for end in small.bounds), rel=1e-9)
+    assert large.supported == small.supported
 
 
 def test_single_outcomes_weigh_less():

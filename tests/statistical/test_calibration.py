@@ -4,9 +4,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import bellief
+from bellief import UserError
 from bellief.beliefs.tabular import PAPER_PRIOR, SPARSE_PRIOR, Prior
 from bellief.decisions import certificates as calibration
+from bellief.decisions import logged_worlds
 from bellief.decisions.certificates import Calibration, calibrate, certify
+from bellief.decisions.worlds import simulate
+from bellief.evaluation.knowledge import EndlessError
+from bellief.evaluation.problem import prepare
 
 pytestmark = pytest.mark.long
 
@@ -183,6 +189,80 @@ def test_worlds_of_the_default_prior(request):
     assert found.known.uniformity(bins=5) > 1e-5
     assert found.estimated is not None
     assert found.estimated.coverage[0.9] > 0.7
+
+
+UNDISCOUNTED = {"states": 3, "transitions": 20, "discount": 1.0, "terminates": True, "draws": 99}
+
+
+def test_refused_logs_are_counted_and_replaced():
+    found = calibrate(**UNDISCOUNTED, prior=logged_worlds.UNIT, simulations=12)
+    assert len(found.ranks) == 12
+    assert found.refused > 0
+    assert found.refused_share == found.refused / (found.refused + 12)
+    shown = calibration.Certificate({}, found, None).to_dict()
+    assert shown["refused"] == found.refused_share
+    assert shown["refused_with_estimated_scale"] is None
+    assert calibrate(3, 2, 20, 5, prior=logged_worlds.UNIT, terminates=True, draws=99).refused == 0
+
+
+def test_a_log_is_refused_where_evaluate_refuses_it():
+    """On the same draws: both answer, or both raise the same sentence."""
+    rng, seen = np.random.default_rng(3), set()
+    policy = np.full((5, 2), 0.5)
+    for seed in range(12):
+        world, _ = logged_worlds.draw(rng, logged_worlds.UNIT, 3, 2, True)
+        data = simulate(rng, world, policy[:3], 20)
+        told: list[str | None] = []
+        for ask in (
+            lambda data=data, seed=seed: calibration.refuse_endless(
+                prepare(data, 1.0, prior="logged", start=0, terminates=True), policy[: data.states], seed, 99
+            ),
+            lambda data=data, seed=seed: bellief.evaluate(
+                data, policy[: data.states], 1.0, start=0, terminates=True, draws=99, seed=seed
+            ),
+        ):
+            try:
+                ask()
+                told.append(None)
+            except EndlessError as error:
+                told.append(str(error))
+        assert told[0] == told[1]
+        seen.add(told[0] is None)
+    assert seen == {True, False}
+
+
+def test_other_draws_decide_than_those_that_are_ranked(monkeypatch):
+    """The draws that decide lose their extreme values, the truth does not."""
+    decided, ranked = [], []
+    original = calibration.start_values
+
+    def noted(problem, policy, seed, draws):
+        (decided if seed >= calibration.OTHER_SEED else ranked).append(seed)
+        return original(problem, policy, seed, draws)
+
+    monkeypatch.setattr(calibration, "start_values", noted)
+    found = calibrate(**UNDISCOUNTED, prior=logged_worlds.UNIT, simulations=5, seed=2)
+    assert len(decided) == 5 + found.refused
+    assert len(ranked) == 5
+    assert {seed - calibration.OTHER_SEED for seed in decided} >= set(ranked)
+
+
+def test_a_size_that_is_always_refused(monkeypatch):
+    def refuse(*_):
+        raise EndlessError("never")
+
+    monkeypatch.setattr(calibration, "refuse_endless", refuse)
+    with pytest.raises(UserError, match="refuses 50 of 50 logs of this size"):
+        calibrate(**UNDISCOUNTED, prior=logged_worlds.UNIT, simulations=1)
+
+
+@pytest.mark.slow
+def test_ranks_are_uniform_among_the_logs_that_are_answered(request):
+    """Ends, discount 1, everything known: the rule that replaces logs sees the log and not the truth."""
+    seed = request.config.getoption("--statistics-seed")
+    found = calibrate(**UNDISCOUNTED, prior=logged_worlds.UNIT, simulations=600, seed=seed)
+    assert found.refused > 100
+    assert_calibrated(found, 600)
 
 
 @pytest.mark.slow

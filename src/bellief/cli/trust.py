@@ -152,11 +152,13 @@ def certify(
 
 def _refused(document: dict[str, Any]) -> list[str]:
     """How many logs are not in the table, where there are any."""
-    shares = [document["refused"], document["refused_with_estimated_scale"]]
-    if not any(shares):
+    known, estimated = document["refused"], document["refused_with_estimated_scale"]
+    if not known and not estimated:
         return []
-    shown = " and ".join(f"{share:.0%}" for share in shares if share is not None)
-    return [f"Not counted: {shown} of the logs drawn, which evaluate refuses because the policy may run for ever."]
+    also = "" if estimated is None else f" ({estimated:.0%} with the scale from the log)"
+    return [
+        f"Not counted: {known:.0%}{also} of the logs drawn, which evaluate refuses because the policy may run for ever."
+    ]
 
 
 def _certificate(states: int | None, features: int | None, ends: bool, prior: str, **options: Any) -> dict[str, Any]:

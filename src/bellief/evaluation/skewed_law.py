@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Float
 
 # Beyond these the family is no longer close to anything.
-MOST_SKEWED, MOST_EXCESS = 2.0, 3.0
+MOST_SKEWED, LEAST_EXCESS, MOST_EXCESS = 2.0, -1.0, 3.0
 
 
 @functools.lru_cache(maxsize=16)
@@ -31,6 +31,16 @@ def normal_points(count: int) -> Float[np.ndarray, "n"]:
     return found
 
 
+def reaches(skewness: float, excess: float) -> bool:
+    """Whether the family has a law with this shape.
+
+    >>> from bellief.evaluation import skewed_law
+    >>> skewed_law.reaches(1.0, 2.0), skewed_law.reaches(-4.0, 30.0)
+    (True, False)
+    """
+    return abs(skewness) <= MOST_SKEWED and LEAST_EXCESS <= excess - 1.5 * skewness**2 <= MOST_EXCESS
+
+
 def points(
     skewness: Float[np.ndarray, "k"], count: int, excess: Float[np.ndarray, "k"] | float | None = None
 ) -> Float[np.ndarray, "n k"]:
@@ -40,7 +50,7 @@ def points(
     sixth = np.where(np.abs(skewness) < 1e-4, 1e-4, skewness) / 6
     found = ((1 + sixth * normal - sixth**2) ** 3 - 1) / (3 * sixth)
     if excess is not None:  # else that of the gamma law
-        beyond = np.clip(excess - 1.5 * skewness**2, -1.0, MOST_EXCESS)
+        beyond = np.clip(excess - 1.5 * skewness**2, LEAST_EXCESS, MOST_EXCESS)
         found += beyond / 24 * (normal**3 - 3 * normal)
     found = np.maximum.accumulate(found, axis=0)
     found -= found.mean(0)

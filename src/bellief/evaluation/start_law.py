@@ -7,6 +7,11 @@ small residuals, not that of counting draws in a tail (docs/accuracy.md). Two as
 and corrected as far as these outweigh what is expected of them: the law of x, known by four cumulants, against the
 draws of x; and that E does not depend on X, by the share of draws below each point against the share that the
 regression gives to draws with their x.
+
+Where no law that four cumulants tell has the shape of x (a rare outcome that costs a hundred steps), ends of intervals
+are those of the draws. Only the mean of x is used: each draw gets a weight proportional to exp(t x), with t such that
+the weighted mean of x is zero, as it is known to be. Moving all draws by what the mean is off, as a regression does,
+would move the edge of a law of which nearly all lies at one end.
 """
 
 from typing import NamedTuple
@@ -30,6 +35,9 @@ LAW_ERROR, INDEPENDENCE_ERROR = 0.03, 0.06
 SIGNIFICANT_LAW, SIGNIFICANT_GAP = 9.0, 3.0
 
 TAIL = 0.05
+
+# Weights are used as long as they are worth this part of the draws.
+LEAST_EFFECTIVE = 0.5
 
 
 class StartLaw(NamedTuple):
@@ -64,6 +72,8 @@ def start_law(
     part = np.sqrt(variance) / spread
     if not part < LARGEST_RESIDUAL:
         return None
+    if not skewed_law.reaches(skewness, excess):
+        return _weighted(values, x, variance)
     node, law_error = _nodes(x, skewness, excess)
     scale = _Scale.of(precision @ (powers.T @ residual**2), variance)
     residuals = np.sort(residual / scale.at(powers))
@@ -83,6 +93,41 @@ def start_law(
     errors = np.sqrt(fitted + (slope * law_error) ** 2 + (steepness * level_error) ** 2)
     average = node_powers.mean(0)
     return StartLaw(points, errors, float(np.sqrt(variance * average @ precision @ average)))
+
+
+def _weighted(values: Float[np.ndarray, "N"], x: Float[np.ndarray, "N"], variance: float) -> StartLaw | None:
+    """The law of the draws, weighted so that the mean of x is zero; `variance` is that of the residuals."""
+    weight = _tilted(x)
+    if weight is None:
+        return None
+    order, number = np.argsort(values), len(values)
+    reached = np.append(0.0, weight[order].cumsum())
+    total = np.append(0.0, (weight * values)[order].cumsum())
+    reached /= reached[-1]
+    # Means of parts of equal probability, whose mean is that of the law.
+    points = np.diff(np.interp(np.linspace(0, 1, POINTS + 1), reached, total)) * POINTS
+    levels = _levels(POINTS)
+    errors = _steepness(points, levels) * np.sqrt(levels * (1 - levels) / number)
+    return StartLaw(points, errors, float(np.sqrt(variance / number)))
+
+
+def _tilted(x: Float[np.ndarray, "N"]) -> Float[np.ndarray, "N"] | None:
+    """Weights of the draws, each exp(t x) times a constant, under which the mean of x is zero; None where there are
+    none, or where a few draws would have most of the weight.
+    """
+    if not x.min() < 0 < x.max():
+        return None
+    tilt = 0.0
+    for _ in range(50):
+        weight = np.exp(tilt * x - (tilt * x).max())
+        weight /= weight.sum()
+        mean = weight @ x
+        step = mean / (weight @ (x - mean) ** 2)
+        # Newton's steps for a convex function, none of which goes farther than the draws can tell.
+        tilt -= float(np.clip(step, -1.0, 1.0))
+        if abs(mean) < 1e-12:
+            break
+    return weight if abs(mean) < 1e-9 and 1 / (weight**2).sum() > LEAST_EFFECTIVE * len(x) else None
 
 
 class _Scale(NamedTuple):
