@@ -115,4 +115,4 @@ def test_methods_of_the_paper(call, log, method):
     assert document["method"] == method
     assert document["diagnostics"]["effective_sample_sizes"]["posterior_draws"] >= 1
     refused = call("evaluate", log, "--method", method, "--horizon", "3")
-    assert_one_sentence(refused, f"{method} finds the value for ever at once")
+    assert_one_sentence(refused, f"{method} finds the infinite-horizon value directly")
