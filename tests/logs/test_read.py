@@ -2,9 +2,11 @@
 
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 import warnings
 
 import duckdb
@@ -307,3 +309,24 @@ def test_a_label_as_long_as_a_file_is_refused(tmp_path, suffix, column):
             read(write(pd.DataFrame(rows), tmp_path / f"log.{suffix}"))
     rows[column][1] = "x" * 1000
     assert as_tally(write(pd.DataFrame(rows), tmp_path / f"log.{suffix}")).states >= 2
+
+
+@pytest.mark.kills
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_query_without_end_obeys_signals(tmp_path, number, code):
+    query = "select i as state, 0 as action, 0.0 as reward, i as next_state from range(100000000000) t(i)"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bellief", "evaluate", "--query", query],
+        stderr=subprocess.PIPE,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+    )
+    until = time.monotonic() + 60
+    while not list(tmp_path.rglob("query.parquet")) and time.monotonic() < until:
+        time.sleep(0.05)
+    process.send_signal(number)
+    try:
+        message = process.communicate(timeout=60)[1]
+    finally:
+        process.kill()
+    assert (process.returncode, message.count(b"\n")) == (code, 1)
+    assert not list(tmp_path.rglob("*.parquet"))

@@ -4,6 +4,7 @@ import contextlib
 import csv
 import io
 import json
+import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -53,6 +54,41 @@ def connect(
         yield connection
     finally:
         connection.close()
+
+
+def execute_interruptibly(connection: "duckdb.DuckDBPyConnection", sql: str) -> None:
+    """Execute a statement that may take long, so that signals end it.
+
+    Python runs the handler of a signal in the main thread, between two of its own steps; so the main thread waits here
+    while another one executes.
+    """
+    import duckdb
+
+    failures: list[BaseException] = []
+    done = threading.Event()
+
+    def execute() -> None:
+        try:
+            connection.execute(sql)
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            done.set()
+
+    threading.Thread(target=execute, daemon=True).start()
+    try:
+        # Not `Thread.join`: interrupted, it takes the thread for finished.
+        while not done.wait(0.05):
+            pass
+    except BaseException:
+        # A statement that is about to begin forgets an interrupt, and a busy connection refuses it: so it is repeated.
+        while not done.is_set():
+            with contextlib.suppress(duckdb.Error):
+                connection.interrupt()
+            done.wait(1)
+        raise
+    if failures:
+        raise failures[0]
 
 
 def quoted(text: str) -> str:

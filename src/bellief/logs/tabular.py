@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from bellief.errors import UserError
-from bellief.logs.engine import connect, quoted
+from bellief.logs.engine import connect, execute_interruptibly, quoted
 from bellief.logs.labels import shown
 from bellief.logs.paths import LogFile, shown_path
 from bellief.logs.pool import default_threads
@@ -30,7 +30,8 @@ def query_file(data: Any, query: str, database: str | os.PathLike | None, scratc
         home = ":memory:" if database is None else os.fspath(database)
         target = os.path.join(scratch, "query.parquet")
         with connect(scratch, home, default_threads()) as connection:
-            connection.execute(f"copy ({query.rstrip().rstrip(';')}) to {quoted(target)} (format parquet)")
+            copy = f"copy ({query.rstrip().rstrip(';')}) to {quoted(target)} (format parquet)"
+            execute_interruptibly(connection, copy)
     except duckdb.Error as error:
         detail = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
         raise UserError(f"The query failed ({detail[:300]}).") from None
