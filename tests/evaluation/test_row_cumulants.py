@@ -51,6 +51,12 @@ def test_cumulants_are_those_of_tables(prior, rewards, monkeypatch):
         np.testing.assert_allclose(noise.excess[table.rows], table.noise_excess, rtol=1e-9, atol=1e-12)
 
 
+def test_what_counts_nothing_has_no_cumulants():
+    part = prepare(make_log(0, "pair"), 0.9, prior="paper").part(np.ones(STATES * ACTIONS, bool))
+    found = RowCumulants(part, np.ones((2, STATES)), 0.9).of(np.zeros((2, len(part.state))))
+    assert all((one == 0).all() for one in found)
+
+
 def test_many_outcomes_need_no_table():
     """Tables of all outcomes would have 3.6 * 10^9 entries, and need more than a minute for these."""
     states = 30_000

@@ -90,6 +90,7 @@ class RowCumulants:
         values; the reward counts as often as all of these, without its noise.
         """
         used = np.flatnonzero((weight != 0).any(1))
+        used = used if len(used) else np.array([0])  # nothing counts: zeros all over
         paid, columns = weight.sum(0), [self.discount * weight[number] for number in used]
         functions = self._functions[len(self._functions) - len(weight) + used]
         if self._extra is not None:
