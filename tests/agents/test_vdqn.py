@@ -15,6 +15,8 @@ from bellief.experiments import compiled_environments, compiled_loop, compiled_s
 from bellief.mdp.tabular import make_outcomes
 from bellief.types import Spaces, Transition
 
+pytestmark = pytest.mark.long
+
 SPACES = Spaces(3, 2, terminates=True, reward_low=-1.0, reward_high=1.0)
 SMALL = vdqn.Config(hidden_layers=2, width=4, batch=8, warm_up=5, buffer=10, target_steps=4, initial_sd=0.3)
 update = jax.jit(vdqn.update, static_argnums=0)

@@ -15,7 +15,7 @@ import bellief
 from app.conftest import Server
 from bellief.logs.examples import EXAMPLES, example_path
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 HOSTILE = "<script>document.title = 'owned'</script>"
 MARKUP = "<b>bold</b>&<a href='http://evil.example'>x</a>"

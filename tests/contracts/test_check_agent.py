@@ -14,6 +14,8 @@ from tests.contracts.broken import Info, State, agent
 from bellief import UserError, testing
 from bellief.envs import make
 
+pytestmark = pytest.mark.long
+
 
 def test_a_sound_agent_passes():
     testing.check_agent(agent())

@@ -13,6 +13,8 @@ from bellief.errors import UserError
 from bellief.registry import AGENTS, CONTINUOUS
 from bellief.types import Transition
 
+pytestmark = pytest.mark.long
+
 SMALL = {
     "bbi": {"mdps": 2, "horizon": 2, "states": 12, "value_features": "constant+raw"},
     "bbi-paper": {"mdps": 2, "horizon": 2, "states": 12, "samples": 4, "utility_samples": 2},

@@ -16,6 +16,8 @@ from bellief.experiments.compiled_environments import step_environment
 from bellief.mdp.tabular import make_outcomes
 from bellief.types import Spaces, Transition
 
+pytestmark = pytest.mark.long
+
 LANES, STEPS = 10, 3000
 SPACES = Spaces(3, 2, terminates=True, reward_low=0.0, reward_high=1.0)
 

@@ -20,6 +20,8 @@ from bellief.experiments import compiled_steps, event_loop, gymnasium_loop, task
 from bellief.processors import cores
 from bellief.types import Spaces, Transition
 
+pytestmark = pytest.mark.long
+
 run_module = importlib.import_module("bellief.experiments.run")
 
 SCRIPT = "BelliefTestScript-v0"

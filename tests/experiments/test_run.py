@@ -16,6 +16,8 @@ from bellief.errors import UserError
 from bellief.experiments import compiled_loop, event_loop, task
 from bellief.experiments.results import check_new_folder, reading_steps, summarise
 
+pytestmark = pytest.mark.long
+
 # By name, because the function `run` hides the module of that name in the package.
 run_module = importlib.import_module("bellief.experiments.run")
 batches_module = importlib.import_module("bellief.experiments.batches")

@@ -23,6 +23,8 @@ from bellief.fast import placement
 from bellief.fast.placement import plans_lightly
 from bellief.registry import AGENTS
 
+pytestmark = pytest.mark.long
+
 try:
     HAS_GPU = bool(jax.devices("gpu"))
 except RuntimeError:

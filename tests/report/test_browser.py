@@ -6,7 +6,7 @@ from bellief.report.interactive import render
 from report import browser as chromium
 from report.sample import HOSTILE, document
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 PLOT = "document.querySelectorAll('.plot')[0]"
 CURVE = "document.querySelector('button[data-curve=\"1\"]')"

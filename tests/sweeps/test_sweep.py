@@ -19,6 +19,8 @@ from bellief.sweeps.sweep import Wanted, run_sweep, run_sweeps
 from bellief.sweeps.verify import compare, verify
 from sweeps.conftest import SOURCE, TINY, Inline, contents
 
+pytestmark = pytest.mark.long
+
 
 def test_events_and_summary(tmp_path, tiny, tiny_cells):
     events, engine = [], Inline()

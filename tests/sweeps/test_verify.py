@@ -16,6 +16,8 @@ from bellief.sweeps.sweep import run_sweep
 from bellief.sweeps.verify import verify
 from sweeps.conftest import TINY, Inline
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
