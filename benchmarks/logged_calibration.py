@@ -7,8 +7,8 @@ Three tables, each written as it grows, and none of its rows computed twice:
 - `logged-calibration.csv`: six sizes of the prior's own model, and one of them again with a discount. Under discount
   1 logs that `evaluate` refuses are counted and replaced, so that 1,000 simulations are 1,000 logs that it answers.
 - `logged-calibration-other.csv`: worlds of the prior `logged-0.1`, evaluated with both priors.
-- `logged-calibration-ends.csv`: one row for each log of the size with ends and discount 1 that `evaluate` answers: how
-  long episodes of the policy really last, and whether the belief with everything known would answer, too.
+- `logged-calibration-ends.csv`: one row for each log of the size with ends and discount 1: how long episodes of the
+  policy really last, both intervals, and which of the two beliefs answers.
 
 Minutes on one core; `--parts own --sizes 0 3` runs some of it. benchmarks/log_coverage_page.py puts the tables into the
 page.
@@ -83,7 +83,7 @@ def other(number: int, simulations: int) -> dict[str, Any]:
 
 
 def ends(number: int, simulations: int) -> list[dict[str, Any]]:
-    """One row for each log that `evaluate` answers, of so many that are drawn."""
+    """One row for each of so many logs with ends and discount 1, evaluated from the log and with everything known."""
     rng, found = np.random.default_rng(ENDS_SEED + number), []
     states, actions = SIZES[ENDS]["states"], 2
     for log in range(simulations):
@@ -91,21 +91,22 @@ def ends(number: int, simulations: int) -> list[dict[str, Any]]:
         policy = rng.dirichlet(np.ones(actions), size=states)
         data = simulate(rng, world, np.full((states, actions), 1 / actions), SIZES[ENDS]["transitions"])
         table = np.concatenate([policy, np.full((data.states - states, actions), 1 / actions)])
-        own, answered = (ENDS_SEED + number) * simulations + log, []
-        estimated = prepare(data, 1.0, prior="logged", start=0, terminates=True)
-        for problem in (estimated, logged_worlds.known_problem(data, 1.0, logged_worlds.UNIT, known, True)):
+        own = (ENDS_SEED + number) * simulations + log
+        truth = true_values(world, policy, 1.0)[0]
+        row = {"part": number, "log": log, "truth": truth}
+        row["length"] = true_values(world._replace(reward=np.ones_like(world.reward)), policy, 1.0)[0]
+        for name, problem in (
+            ("estimated", prepare(data, 1.0, prior="logged", start=0, terminates=True)),
+            ("known", logged_worlds.known_problem(data, 1.0, logged_worlds.UNIT, known, True)),
+        ):
+            low, high = interval(start_values(problem, table, own, DRAWS), LEVEL)
+            row |= {f"{name}_low": low, f"{name}_high": high, f"{name}_covered": int(low <= truth <= high)}
             try:
                 refuse_endless(problem, table, own + OTHER_SEED, DRAWS)
-                answered.append(True)
+                row[f"{name}_answers"] = 1
             except EndlessError:
-                answered.append(False)
-        if not answered[0]:
-            continue
-        low, high = interval(start_values(estimated, table, own, DRAWS), LEVEL)
-        truth = true_values(world, policy, 1.0)[0]
-        length = true_values(world._replace(reward=np.ones_like(world.reward)), policy, 1.0)[0]
-        found.append({"part": number, "log": log, "length": length, "truth": truth, "low": low, "high": high,
-                      "covered": int(low <= truth <= high), "known_answers": int(answered[1])})  # fmt: skip
+                row[f"{name}_answers"] = 0
+        found.append(row)
     return found
 
 
