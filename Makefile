@@ -82,7 +82,7 @@ docs: $(READY)  ## build the documentation into docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
 docs-test: $(READY)  ## run every code block of the documentation and every example of the reference
-	@$(QUICK) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "" tests/test_docs.py tests/test_examples.py $(PYTEST_FLAGS)
+	@$(QUICK) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "" tests/test_docs.py tests/test_examples.py $(PYTEST_FLAGS)
 
 dist: $(READY)  ## build the wheel and the source distribution into dist/
 	@rm -rf dist && $(BIN)/python -m hatchling build
