@@ -60,7 +60,8 @@ def execute_interruptibly(connection: "duckdb.DuckDBPyConnection", sql: str) -> 
     """Execute a statement that may take long, so that signals end it.
 
     Python runs the handler of a signal in the main thread, between two of its own steps; so the main thread waits here
-    while another one executes.
+    while another one executes. A signal in the instant in which the statement begins may still be in vain: DuckDB can
+    stay in it for good when it is interrupted there.
     """
     import duckdb
 
