@@ -119,10 +119,9 @@ def _project(belief: Rewards, held: rows.Rows, drawn: rows.Drawn) -> _Projection
     assert outcomes is not None
     cell, atom = drawn.cell_share, drawn.atom_share
     level: Any = 0.0
-    if belief.scale is not None and belief.level is not None:
+    if belief.scale is not None:
         cell, atom = cell * belief.scale[held.outcome], atom * belief.scale[drawn.atom_outcome]
-        level = rows.sums(drawn.cell_share * belief.level[held.outcome], held.first)
-        level += drawn.atom_sums(drawn.atom_share * belief.level[drawn.atom_outcome], len(held.row))
+        level = _levels(belief, held, drawn)
     pair_weight = rows.sums(cell * outcomes.share, held.first)
     width = rows.sums(cell**2 / outcomes.strength, held.first)
     pair_weight += drawn.atom_sums(atom, len(held.row))
@@ -131,10 +130,20 @@ def _project(belief: Rewards, held: rows.Rows, drawn: rows.Drawn) -> _Projection
     return _Projection(centre, width + pair_weight**2 / belief.strength, pair_weight)
 
 
+def _levels(belief: Rewards, held: rows.Rows, drawn: rows.Drawn) -> Float[np.ndarray, "n R"]:
+    """What each row pays where outcomes pay their levels."""
+    assert belief.level is not None
+    level = rows.sums(drawn.cell_share * belief.level[held.outcome], held.first)
+    return level + drawn.atom_sums(drawn.atom_share * belief.level[drawn.atom_outcome], len(held.row))
+
+
 def sample(
     belief: Rewards, held: rows.Rows, drawn: rows.Drawn, seed: int, draws: Int[np.ndarray, "n"]
 ) -> tuple[Float[np.ndarray, "n R"], Float[np.ndarray, "n R"]]:
     """Mean reward of each row in each draw, and what it is expected to be given the row's probabilities."""
+    if belief.scale is not None and not belief.scale.any():  # outcomes pay exactly their levels: nothing to draw
+        level = _levels(belief, held, drawn)
+        return level, level
     variance = _variance(belief, held, seed, draws)
     deviation = noise.normal(noise.keys(seed, noise.REWARD, held.row), draws)
     if belief.outcomes is None:

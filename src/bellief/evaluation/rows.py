@@ -34,6 +34,9 @@ from bellief.evaluation.base import Base
 # Mass of a row at which breaking it into atoms ends.
 REMAINDER = 1e-6
 
+# A rest of less mass is left out: it changes no value by more than the solver's tolerance.
+NOTHING = 1e-12
+
 # A table says which outcomes of which rows may be cells, so that the other atoms are not searched for: so many entries
 # for each cell, and at most so many in all.
 LOOKUP_SHARE, LOOKUP_SIZE = 32, 1 << 23
@@ -169,9 +172,11 @@ def sample(belief: Rows, seed: int, draws: Int[np.ndarray, "n"]) -> Drawn:
     cells = noise.gamma(belief.shape, cell_key, draws)
     total = sums(cells, belief.first)
     spread = np.flatnonzero(belief.rest > 0)
-    rest = noise.gamma(belief.rest[spread], noise.keys(seed, noise.REST, belief.row[spread]), draws)
     # A row without cells consists of its atoms, however small the gamma variate is.
-    rest[:, lengths[spread] == 0] = 1.0
+    rest, seen = np.ones((len(draws), len(spread))), np.flatnonzero(lengths[spread])
+    rest[:, seen] = noise.gamma(
+        belief.rest[spread[seen]], noise.keys(seed, noise.REST, belief.row[spread[seen]]), draws
+    )
     total[:, spread] += rest
     cells /= np.repeat(total, lengths, axis=-1)
     rest /= total[:, spread]
@@ -180,7 +185,7 @@ def sample(belief: Rows, seed: int, draws: Int[np.ndarray, "n"]) -> Drawn:
 
 def _atoms(belief: Rows, seed: int, draws, cells, spread, rest) -> Drawn:
     """Break the rest of each row into atoms, one after the other, until what is left weighs less than `REMAINDER`."""
-    draw, place = np.nonzero(rest > 0)
+    draw, place = np.nonzero(rest > NOTHING)
     row, left = spread[place], rest[draw, place]
     size_key, place_key = (noise.keys(seed, purpose, belief.row) for purpose in (noise.ATOM_SIZE, noise.ATOM_PLACE))
     found: list[tuple[np.ndarray, ...]] = []

@@ -27,8 +27,9 @@ from bellief.evaluation.checks import batch_draws
 from bellief.evaluation.problem import Part, Problem
 from bellief.watch import shared_pause_point
 
-# Random numbers that are drawn at a time: a core's cache holds what is computed from them.
-SPAN_NUMBERS = 200_000
+# Random numbers that are drawn at a time: enough that threads seldom wait for one another (see `noise.BLOCK`), and no
+# more than memory allows for several arrays of them.
+SPAN_NUMBERS = 2_000_000
 
 # Entries of the tables of a batch.
 BATCH_TABLE = 2_000_000
