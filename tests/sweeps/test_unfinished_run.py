@@ -177,7 +177,8 @@ def test_killed_while_results_are_put_in_place(tmp_path, whole, monkeypatch):
     ("number", "code", "word"), [(signal.SIGINT, 130, "Interrupted"), (signal.SIGTERM, 143, "Term")]
 )
 def test_the_program_is_interrupted_and_goes_on(program, tmp_path, number, code, word):
-    command = ("run", "--env", "nchain", "--agent", "psrl-paper", "--steps", "300000", "--runs", "20", "--quiet")
+    # So many steps that it is still at work, also on a fast machine, when the second command has been refused.
+    command = ("run", "--env", "nchain", "--agent", "psrl-paper", "--steps", "40000000", "--runs", "20", "--quiet")
     process = program.start(*command, "--out", "a")
     while not (tmp_path / "a" / "checkpoint" / "lock.json").exists():
         assert process.poll() is None
