@@ -10,7 +10,7 @@ Uncertain first states add one more row. The noise of a mean reward without a fo
 so is all such noise where mean rewards are cut off at a range.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -30,12 +30,15 @@ class Law(NamedTuple):
 
 
 class LinearTerms(NamedTuple):
-    """The linear terms of `k` policies: what each row's reward counts, and values in the mean MDP."""
+    """The linear terms of `k` policies: what each row's reward counts, and values in the mean MDP; and the inverses of
+    the policies' systems there, where these were computed.
+    """
 
     part: Part
     weight: Float[np.ndarray, "k R"]
     values: Float[np.ndarray, "k S"]
     centre: Float[np.ndarray, "k"]
+    inverses: list[Any]
     has_noise: np.ndarray
     discount: float
     shared: float
@@ -44,10 +47,11 @@ class LinearTerms(NamedTuple):
     def of(cls, problem: Problem, policies: Float[np.ndarray, "k S A"], part: Part, guides: list) -> "LinearTerms":
         """For policies whose rows are those of the part; with what the solver of their chains knows already."""
         discount, shared = min(problem.discount, 1 - chains.BARELY), problem.shared_reward
-        values, visits = [], []
+        values, visits, inverses = [], [], []
         for policy, guide in zip(policies, guides, strict=True):
             if guide is None and problem.log.states <= chains.INVERSE_STATES:
                 guide = problem.mean_mdp().guide(policy, problem.discount)
+            inverses.append(guide.inverse)
             if guide is not None and guide.inverse is not None:
                 values.append(problem.mean_mdp().values_less(policy, guide.inverse, shared))
                 visits.append(problem.start @ guide.inverse)
@@ -59,7 +63,7 @@ class LinearTerms(NamedTuple):
         found = np.stack(values)
         known = part.rewards.shape > 2 if problem.reward_range is None else np.zeros(len(row), bool)
         centre = (np.stack(visits) * found).sum(-1)
-        return cls(part, weight, found, centre, known, discount, shared)
+        return cls(part, weight, found, centre, inverses, known, discount, shared)
 
     def draws(self, worlds: Worlds) -> Float[np.ndarray, "n k"]:
         """The terms in a batch of MDPs, without the part of the first states."""

@@ -35,6 +35,11 @@ class Part(NamedTuple):
     rewards: rewards.Rewards
     state: Int[np.ndarray, "R"]
 
+    @property
+    def numbers(self) -> int:
+        """Random numbers that a draw of the rows takes, about."""
+        return len(self.held.outcome) + 3 * len(self.held.row) + 1
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Problem:

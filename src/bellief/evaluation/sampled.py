@@ -31,6 +31,9 @@ from bellief.watch import shared_pause_point
 # more than memory allows for several arrays of them.
 SPAN_NUMBERS = 2_000_000
 
+# Random numbers that are worth a second thread: starting it takes as long as drawing some ten thousand.
+LEAST_SHARED = 50_000
+
 # Entries of the tables of a batch.
 BATCH_TABLE = 2_000_000
 
@@ -184,11 +187,11 @@ class SampledMDPs:
 
     def _slices(self, part: Part) -> list[slice]:
         """The draws in batches; how large they are changes no number."""
-        numbers = len(part.held.outcome) + 3 * len(part.held.row) + 1
-        size = batch_draws(numbers)
+        size = batch_draws(part.numbers)
         if chains.is_dense(self.states):
             size = min(size, BATCH_TABLE // self.states**2)
-        size = max(1, min(size, -(-self.count // workers())))
+        threads = workers() if self.count * part.numbers > LEAST_SHARED else 1
+        size = max(1, min(size, -(-self.count // threads)))
         return [slice(first, min(first + size, self.count)) for first in range(0, self.count, size)]
 
     def _each(self, part: Part, fill: Callable[[slice, Worlds], None]) -> None:

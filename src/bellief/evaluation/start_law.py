@@ -8,6 +8,10 @@ and corrected as far as these outweigh what is expected of them: the law of x, k
 draws of x; and that E does not depend on X, by the share of draws below each point against the share that the
 regression gives to draws with their x.
 
+Where the closed second-order form of mean, sd and skewness is affordable (`evaluation.value_moments`), the law is an
+average of this one and of the closed form's, each weighed by the other's squared error: that of the closed form is
+what is expected of an expansion to second order, or the distance between the two where that is significantly more.
+
 Where no law that four cumulants tell has the shape of x (a rare outcome that costs a hundred steps), ends of intervals
 are those of the draws. Only the mean of x is used: each draw gets a weight proportional to exp(t x), with t such that
 the weighted mean of x is zero, as it is known to be. Moving all draws by what the mean is off, as a regression does,
@@ -31,13 +35,29 @@ FEWEST, LARGEST_RESIDUAL = 30, 0.8
 # quantiles by this times the residuals' part of the variance.
 LAW_ERROR, INDEPENDENCE_ERROR = 0.03, 0.06
 
+# What is expected of the closed form: its ends and its mean are off by these times the residuals' part of the variance,
+# in standard deviations, or by this many times its own estimate.
+CLOSED_ENDS_ERROR, CLOSED_MEAN_ERROR, CLOSED_FACTOR = 0.35, 0.1, 2.0
+
 # A squared gap counts from so many times its variance on.
-SIGNIFICANT_LAW, SIGNIFICANT_GAP = 9.0, 3.0
+SIGNIFICANT_LAW, SIGNIFICANT_GAP, SIGNIFICANT_CLOSED = 9.0, 3.0, 9.0
 
 TAIL = 0.05
 
 # Weights are used as long as they are worth this part of the draws.
 LEAST_EFFECTIVE = 0.5
+
+
+class ClosedForm(NamedTuple):
+    """Moments of a start value without draws, and their estimated errors: of the mean in standard deviations, of the
+    sd as a part of it.
+    """
+
+    mean: float
+    sd: float
+    skewness: float
+    mean_error: float
+    sd_error: float
 
 
 class StartLaw(NamedTuple):
@@ -53,9 +73,15 @@ class StartLaw(NamedTuple):
 
 
 def start_law(
-    values: Float[np.ndarray, "N"], linear: Float[np.ndarray, "N"], sd: float, skewness: float, excess: float
+    values: Float[np.ndarray, "N"],
+    linear: Float[np.ndarray, "N"],
+    sd: float,
+    skewness: float,
+    excess: float,
+    closed: ClosedForm | None = None,
 ) -> StartLaw | None:
-    """The law of a number, given its draws with those of its linear term, and that term's sd and shape.
+    """The law of a number, given its draws with those of its linear term, that term's sd and shape, and perhaps the
+    closed form of its moments.
 
     None where the linear term does not help.
     """
@@ -92,7 +118,36 @@ def start_law(
     fitted = variance * np.einsum("ki,ij,kj->k", at, precision, at)
     errors = np.sqrt(fitted + (slope * law_error) ** 2 + (steepness * level_error) ** 2)
     average = node_powers.mean(0)
-    return StartLaw(points, errors, float(np.sqrt(variance * average @ precision @ average)))
+    law = StartLaw(points, errors, float(np.sqrt(variance * average @ precision @ average)))
+    return law if closed is None else _with_closed_form(law, closed, part**2, excess - 1.5 * skewness**2)
+
+
+def _with_closed_form(law: StartLaw, closed: ClosedForm, residual: float, beyond: float) -> StartLaw:
+    """The average of a law from draws and of the closed form's, whose kurtosis exceeds that of a gamma law by as much
+    as the linear term's; `residual` is the residuals' part of the variance.
+    """
+    excess = 1.5 * closed.skewness**2 + beyond
+    if not skewed_law.reaches(closed.skewness, excess):
+        return law
+    other = closed.mean + closed.sd * skewed_law.points(np.array([closed.skewness]), POINTS, excess)[:, 0]
+    ends = np.searchsorted(_levels(POINTS), [TAIL, 1 - TAIL])
+    at_ends = [CLOSED_ENDS_ERROR * residual, 1.64 * CLOSED_FACTOR * closed.sd_error]
+    at_ends += [CLOSED_FACTOR * closed.mean_error, LAW_ERROR * (closed.skewness**2 + abs(excess))]
+    at_mean = [CLOSED_MEAN_ERROR * residual, CLOSED_FACTOR * closed.mean_error]
+    drawn = _drawn_part((law.points - other)[ends], law.errors[ends], closed.sd * np.array(at_ends))
+    points = drawn * law.points + (1 - drawn) * other
+    of_mean = _drawn_part(law.points.mean() - closed.mean, law.mean_error, closed.sd * np.array(at_mean))
+    mean = of_mean * law.points.mean() + (1 - of_mean) * closed.mean
+    return StartLaw(
+        points - points.mean() + mean, np.sqrt(drawn) * law.errors, float(np.sqrt(of_mean) * law.mean_error)
+    )
+
+
+def _drawn_part(gap, error, expected: Float[np.ndarray, "k"]) -> float:
+    """The weight of what was drawn, with its standard error, beside what has expected biases, given their gap."""
+    variance = float(np.mean(error**2))
+    bias = max(float(np.sum(expected**2)), float(np.mean(gap**2)) - SIGNIFICANT_CLOSED * variance)
+    return bias / (bias + variance) if bias > 0 else 0.0
 
 
 def _weighted(values: Float[np.ndarray, "N"], x: Float[np.ndarray, "N"], variance: float) -> StartLaw | None:

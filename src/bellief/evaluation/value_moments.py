@@ -20,6 +20,7 @@ from bellief.errors import UserError
 from bellief.evaluation import chains, noise, skewed_law
 from bellief.evaluation.problem import Part, Problem
 from bellief.evaluation.row_tables import row_tables
+from bellief.evaluation.start_law import ClosedForm
 
 # The expansion is said to be rough where its next terms, by their estimate, move the mean by more than this part of a
 # standard deviation, or the standard deviation by more than this part.
@@ -63,6 +64,11 @@ class ValueMoments(NamedTuple):
         change = np.abs(_ratio(self.variance - self.plain_variance, self.plain_variance))
         return np.abs(_ratio(self.mean - self.plain_mean, self.sd)) * change, change**2
 
+    def closed_form(self) -> ClosedForm:
+        """The last of the numbers: the start value."""
+        mean_error, sd_error = self.error()
+        return ClosedForm(*(float(field[-1]) for field in (self.mean, self.sd, self.skewness, mean_error, sd_error)))
+
 
 def matched_draws(moments: ValueMoments, seed: int, count: int) -> Float[np.ndarray, "N k"]:
     """Draws of a matched family: shifted gamma margins, and the dependence of the linear term.
@@ -100,40 +106,58 @@ class _Aggregate:
 
 def second_order(problem: Problem, policy: Float[np.ndarray, "S A"]) -> ValueMoments:
     """Moments of every state's value, and last of the start value; for an infinite horizon."""
-    states, discount = problem.log.states, min(problem.discount, 1 - chains.BARELY)
+    states = problem.log.states
     if states > chains.INVERSE_STATES:
         raise UserError(
             f"moments inverts a table of all states, of which there are {states} and may be {chains.INVERSE_STATES}: "
             "choose joint."
         )
-    guide = problem.mean_mdp().guide(policy, discount)
-    inverse, shared = guide.inverse, problem.shared_reward
+    inverse = problem.mean_mdp().guide(policy, problem.discount).inverse
     assert inverse is not None
+    found = _moments(problem, policy, inverse, np.vstack([inverse, problem.start @ inverse]))
+    if found is None:
+        raise UserError(
+            "The posterior has no variance (the reward of a pair that was never tried is heavy-tailed), and moments "
+            "needs one: choose joint."
+        )
+    return found
+
+
+def start_moments(
+    problem: Problem, policy: Float[np.ndarray, "S A"], inverse: Float[np.ndarray, "S S"]
+) -> ValueMoments | None:
+    """The same of the start value alone, given the inverse of the mean chain's system; None without a variance."""
+    return _moments(problem, policy, inverse, (problem.start @ inverse)[None])
+
+
+def _moments(problem: Problem, policy, inverse, visits: Float[np.ndarray, "k S"]) -> ValueMoments | None:
+    """Moments of numbers that count each state's own terms as often as the state is visited: the start value is the
+    last of them, those before are the values of all states or none.
+    """
+    states, discount = problem.log.states, min(problem.discount, 1 - chains.BARELY)
+    shared = problem.shared_reward
     # Without what all rewards share, which may be so large that it would round away how values differ.
     values = problem.mean_mdp().values_less(policy, inverse, shared)
     part = problem.part(policy.ravel() > 0)
     found = _Aggregate(states)
     _add_linear(part, policy, values, discount, found)
     if not np.isfinite(found.variance).all():
-        raise UserError(
-            "The posterior has no variance (the reward of a pair that was never tried is heavy-tailed), and moments "
-            "needs one: choose joint."
-        )
-    _add_quadratic(part, policy, inverse, discount, found)
+        return None
+    state_variance = inverse**2 @ found.variance
+    _add_quadratic(part, policy, inverse, state_variance, discount, found)
     cross = found.with_values @ inverse
     shift = inverse @ np.diag(cross)
     # What each state adds to the variance of a number that is the sum over states of `visits` times the state's terms.
     own = found.variance + 2 * found.with_values @ shift + 2 * (found.with_square * inverse.T).sum(-1) + found.trace
-    visits = np.vstack([inverse, problem.start @ inverse])
     spread = inverse @ (visits * found.variance).T
     plain = visits**2 @ found.variance
     correction = visits**2 @ (own - found.variance)
     correction += 3 * ((visits @ (cross * cross.T)) * visits).sum(-1)
     correction += 2 * ((visits @ found.with_own) * spread.T).sum(-1)
     third = visits**3 @ found.third + 6 * ((visits**2 @ found.with_values) * spread.T).sum(-1)
-    base, moved = np.append(values, problem.start @ values), np.append(shift, problem.start @ shift)
+    alone = len(visits) == 1
+    base, moved = (np.append(one[:0] if alone else one, problem.start @ one) for one in (values, shift))
     if problem.start_count is not None:
-        state_variance = inverse**2 @ found.variance
         first, more, skew = _start_terms(problem, values, shift, spread[:, -1], state_variance, plain[-1])
         plain[-1] += first
         correction[-1] += more
@@ -163,10 +187,11 @@ def _add_linear(part: Part, policy, values, discount: float, found: _Aggregate) 
         _add_rows(found.with_square, state, (discount * chance**3 * skew)[:, None] * mass[:, :states])
 
 
-def _add_quadratic(part: Part, policy, inverse, discount: float, found: _Aggregate) -> None:
-    """What needs expected visits after each row, all states at once."""
+def _add_quadratic(part: Part, policy, inverse, spread, discount: float, found: _Aggregate) -> None:
+    """What needs expected visits after each row, all states at once; `spread` are the variances of the states' values,
+    to first order.
+    """
     states = len(inverse)
-    spread = inverse**2 @ found.variance
     alone = len(part.held.row) == states  # one action a state: the rows are those of the chain
     for table in row_tables(part):
         chance, state = policy.ravel()[part.held.row[table.rows]], part.state[table.rows]
