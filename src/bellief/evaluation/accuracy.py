@@ -89,11 +89,11 @@ class StartDraws:
         """The law of each mixture of the policies' start values; None where draws alone do as well."""
         if self.terms is None:
             return [None] * len(mixtures)
-        shape = self.terms.law(self.problem, mixtures)
-        return [
-            start_law(start @ mixture, linear @ mixture, *(float(field[at]) for field in shape), self._closed(mixture))
-            for at, mixture in enumerate(mixtures)
-        ]
+        found, shape = [], self.terms.law(self.problem, mixtures)
+        for place, mixture in enumerate(mixtures):
+            sd, skewness, excess = (float(field[place]) for field in shape)
+            found.append(start_law(start @ mixture, linear @ mixture, sd, skewness, excess, self._closed(mixture)))
+        return found
 
     def _closed(self, mixture: Float[np.ndarray, "k"]) -> ClosedForm | None:
         """The closed form of a policy's start value, where there is one; differences of policies have none."""
