@@ -67,7 +67,7 @@ def test_every_public_name_has_an_example():
         shared = example_of(importlib.import_module(module).__doc__)
         if not example_of(value.__doc__) and not re.search(rf"\b{name}\b", shared):
             missing.append(f"{module}.{name}")
-    assert missing == []
+    assert not missing, f"names without an example in a docstring: {', '.join(missing)}"
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from bellief.agents import bbi_sampled, rules
+from bellief.errors import UserError
 
 SAMPLES, STATES, ACTIONS = 8, 2, 3
 MASS = np.array([1, 2, 4, 1, 2, 2, 3, 1]) / 16
@@ -72,6 +73,12 @@ def test_a_rule_in_the_table_is_an_agents_choice(q_samples, monkeypatch):
     config = bbi_sampled.Config(rule="first")
     scores = bbi_sampled.score(jax.random.key(0), config, jnp.asarray(q_samples), single(MASS))
     np.testing.assert_array_equal(scores, q_samples[0])
+
+
+def test_a_rule_with_scores_of_another_shape_is_named(q_samples, monkeypatch):
+    monkeypatch.setitem(rules.RULES, "best", lambda key, q_samples, mass, config: q_samples[0].max(-1))
+    with pytest.raises(UserError, match="action rule 'best' returns scores of shape"):
+        bbi_sampled.score(jax.random.key(0), bbi_sampled.Config(rule="best"), jnp.asarray(q_samples), single(MASS))
 
 
 def test_one_draw_takes_a_whole_sample_by_its_mass(key, check, q_samples):

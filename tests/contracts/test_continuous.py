@@ -170,7 +170,7 @@ def test_gymnasium_boxes_run_and_their_episodes_are_kept():
         ),
         ("nchain", "gptd", {}, "'gptd' is for continuous states and those of 'nchain' are discrete"),
         ("CartPole-v1", "q-learning", {}, "cut the states into bins"),
-        ("pendulum", "bbi", {"settings": {"mode": "mine"}}, "bbi has no mode 'mine'; choose one of own, paper"),
+        ("pendulum", "bbi", {"settings": {"mode": "mine"}}, "there is no mode 'mine'; choose one of own, paper"),
         ("pendulum", "bbi", {"settings": {"value_features": "rbf"}}, "'rbf' is no feature map"),
         ("pendulum", "bbi", {"settings": {"rule": "thompson", "mode": "paper"}}, "needs values=joint"),
         ("pendulum", "bbi", {"settings": {"prior": "sparse"}}, "no prior 'sparse' for continuous states"),

@@ -126,7 +126,9 @@ def without_gpu(monkeypatch):
 
 def plain_of(name):
     module, _, function = name.rpartition(".")
-    return getattr(importlib.import_module(module), function)
+    found = getattr(importlib.import_module(module), function)
+    assert hasattr(found, "plain"), f"{name} is not marked with @replaceable"
+    return found
 
 
 def filled(function, case):

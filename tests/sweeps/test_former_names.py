@@ -38,7 +38,8 @@ def first_cells(document):
 
 @pytest.mark.parametrize(("document", "wanted"), [(TABLES, TABLE_CELLS), (BOX, BOX_CELLS)], ids=["tables", "box"])
 def test_cells_of_version_0_1_stay(document, wanted):
-    assert [cell.id for cell in first_cells(document)] == wanted
+    reason = "cells of finished sweeps got other names: a new setting of an agent needs metadata={OMIT_DEFAULT: True}"
+    assert [cell.id for cell in first_cells(document)] == wanted, reason
     assert [cell.id for cell in first_cells(document | {"bellief": 0.1})] == wanted
 
 

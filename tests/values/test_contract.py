@@ -1,10 +1,13 @@
 """Every value belief in the registry keeps the contract of docs/guides/own-parts.md."""
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from bellief.errors import UserError
 from bellief.induction import method1
 from bellief.registry import METHOD1_VALUES, METHODS, VALUES
 
@@ -57,6 +60,8 @@ def test_shapes_and_types_do_not_depend_on_the_numbers(values):
 @pytest.mark.parametrize("name", METHOD1_VALUES)
 def test_noise_drawn_beforehand_gives_the_same_draws(name, key):
     values = VALUES[name].load()
+    if not hasattr(values, "noise"):
+        pytest.skip("noise is optional")
     belief = values.fit(*samples_and_weights())
     other = values.fit(2 * samples_and_weights()[0], samples_and_weights()[1])
     noise = values.noise(key, other, 7)
@@ -66,3 +71,10 @@ def test_noise_drawn_beforehand_gives_the_same_draws(name, key):
 def test_one_table_names_value_beliefs():
     assert set(method1.BELIEFS) == set(METHOD1_VALUES) == set(VALUES) - {"joint"}
     assert set(VALUES) <= set(METHODS)
+
+
+def test_an_incomplete_value_belief_is_named(monkeypatch):
+    incomplete = SimpleNamespace(__name__="mine", fit=None, sample=None, mean=None)
+    monkeypatch.setitem(VALUES, "mine", SimpleNamespace(load=lambda: incomplete))
+    with pytest.raises(UserError, match=r"value belief 'mine' \(mine\) has no sd"):
+        method1._value_belief("mine")

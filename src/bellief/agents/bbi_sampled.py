@@ -243,7 +243,13 @@ def score(
     key: Key[Array, ""], config: Config, q_samples: Float[Array, "n S A"], mass: Float[Array, "n"]
 ) -> Float[Array, "S A"]:
     """Scores of every state and action under the configured rule."""
-    return rules.RULES[config.rule](key, q_samples, mass, config)
+    scores = rules.RULES[config.rule](key, q_samples, mass, config)
+    if jnp.shape(scores) != q_samples.shape[1:]:
+        raise UserError(
+            f"The action rule '{config.rule}' returns scores of shape {jnp.shape(scores)}; "
+            f"wanted is one for each state and action, {q_samples.shape[1:]}."
+        )
+    return scores
 
 
 def gaussian_score(config: Config) -> bbi_paper.Score:

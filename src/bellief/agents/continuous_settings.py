@@ -87,7 +87,9 @@ class Config:
         ):
             if getattr(self, name) not in allowed:
                 choices = ", ".join(str(choice) for choice in allowed if choice is not None)
-                raise UserError(f"bbi has no {name} '{getattr(self, name)}'; choose one of {choices}.")
+                raise UserError(
+                    f"For continuous states there is no {name} '{getattr(self, name)}'; choose one of {choices}."
+                )
         if not 0 < self.discount <= 1:
             raise UserError(f"discount must lie in (0, 1], not {self.discount}.")
         for name in ("horizon", "mdps", "states", "samples", "utility_samples", "utility_states"):
