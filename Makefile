@@ -1,12 +1,12 @@
-# Everything runs from .venv, which is made on first use from requirements/lock.txt. Needed: make and Python 3.11 to 3.13.
+# Everything runs from .venv, which is made on first use from requirements/lock.txt. Needed: make and Python 3.11 to 3.14.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-changed test-long test-kills test-all coverage mutation fuzz lint docs docs-test dist audit newcomer lock bench soak clean
 
 # The first of these that really starts and is a supported version; choose another with `make PYTHON=/path/to/python`.
-PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
-	"$$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' >/dev/null 2>&1 \
+PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 python3; do \
+	"$$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' >/dev/null 2>&1 \
 	&& echo "$$python" && break; done)
 
 VENV := .venv
@@ -109,7 +109,7 @@ clean:  ## remove the environment, the caches and what was built (runs/ is kept)
 
 # The stamp is written last: a set-up that stops half-way leaves none, and the next one starts from an empty folder.
 $(READY): pyproject.toml requirements/lock.txt
-	@test -n "$(PYTHON)" || { echo "No Python from 3.11 to 3.13 was found: install one, or name it with 'make PYTHON=/path/to/python'." >&2; exit 1; }
+	@test -n "$(PYTHON)" || { echo "No Python from 3.11 to 3.14 was found: install one, or name it with 'make PYTHON=/path/to/python'." >&2; exit 1; }
 	@echo "Setting up $(VENV) with $$($(PYTHON) --version) (a few minutes the first time)"
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "$(PYTHON) could not make a virtual environment: install its venv module (Debian: python3-venv)." >&2; exit 1; }
