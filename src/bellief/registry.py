@@ -12,12 +12,14 @@ import importlib.util
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from bellief.errors import UserError, notify_once
 
 AGENT_GROUP = "bellief.agents"
 AGENT_PARTS = ("Config", "init", "plan", "act", "update", "policy")
+VALUE_PARTS = ("fit", "sample", "mean", "sd")
 
 
 DISCRETE, CONTINUOUS = "discrete", "continuous"
@@ -215,6 +217,20 @@ VALUES = {
 METHOD1_VALUES = tuple(name for name in VALUES if name != "joint")
 # Methods of `evaluate`.
 METHODS = ("joint", "moments", "bootstrap", *METHOD1_VALUES, "method2", "method3", "monte-carlo", "mean-mdp")
+
+
+def value_belief(name: str) -> ModuleType:
+    """The module of a value belief, complete.
+
+    >>> from bellief import registry
+    >>> registry.value_belief("histogram").__name__
+    'bellief.values.histogram'
+    """
+    module = VALUES[name].load()
+    missing = [part for part in VALUE_PARTS if not hasattr(module, part)]
+    if missing:
+        raise UserError(f"The value belief '{name}' ({module.__name__}) has no {', '.join(missing)}: see own-parts.md.")
+    return module
 
 
 def find(entries: Mapping[str, Entry], kind: str, name: str) -> Entry:

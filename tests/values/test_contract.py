@@ -9,7 +9,7 @@ import pytest
 
 from bellief.errors import UserError
 from bellief.induction import method1
-from bellief.registry import METHOD1_VALUES, METHODS, VALUES
+from bellief.registry import METHOD1_VALUES, METHODS, VALUES, value_belief
 
 MDPS, COUNT, STATES, DRAWS = 3, 40, 2, 200_000
 
@@ -77,4 +77,4 @@ def test_an_incomplete_value_belief_is_named(monkeypatch):
     incomplete = SimpleNamespace(__name__="mine", fit=None, sample=None, mean=None)
     monkeypatch.setitem(VALUES, "mine", SimpleNamespace(load=lambda: incomplete))
     with pytest.raises(UserError, match=r"value belief 'mine' \(mine\) has no sd"):
-        method1._value_belief("mine")
+        value_belief("mine")

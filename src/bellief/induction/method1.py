@@ -35,22 +35,10 @@ from bellief.errors import UserError
 from bellief.induction import weights
 from bellief.mdp import bellman, utilities
 from bellief.mdp.tabular import TabularMDP
-from bellief.registry import METHOD1_VALUES, VALUES
+from bellief.registry import METHOD1_VALUES, value_belief
 
 UTILITIES = ("sampled", "expected", "values")
-NEEDED = ("fit", "sample", "mean", "sd")
-
-
-def _value_belief(name: str) -> ModuleType:
-    """The module of a value belief, complete."""
-    module = VALUES[name].load()
-    missing = [function for function in NEEDED if not hasattr(module, function)]
-    if missing:
-        raise UserError(f"The value belief '{name}' ({module.__name__}) has no {', '.join(missing)}: see own-parts.md.")
-    return module
-
-
-BELIEFS: dict[str, ModuleType] = {name: _value_belief(name) for name in METHOD1_VALUES}
+BELIEFS: dict[str, ModuleType] = {name: value_belief(name) for name in METHOD1_VALUES}
 
 
 @dataclasses.dataclass(frozen=True)
