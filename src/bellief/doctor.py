@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-SUPPORTED = ((3, 11), (3, 14))
+SUPPORTED = ((3, 11), (3, 15))
 # Seconds for 100,000 steps of PSRL on NChain, once compiled. An idle laptop takes a tenth of one second.
 SLOW_RUN = 20.0
 
