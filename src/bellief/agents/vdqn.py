@@ -10,8 +10,9 @@ action is chosen from one input, so its law is exactly that of a weight draw; in
 draw, of the network and of the target, as published, at the price of a second matrix product.
 
 Deviations: a Gaussian prior over weights (the published one is flat, so that only the entropy is left of the
-divergence); a replay buffer of 10^5 instead of 10^6 transitions, which is ample for the few thousand different
-transitions of a tabular problem.
+divergence); learning at every step, as published, although section 4.1 has each algorithm update its policy at steps
+1, 3, 6, 10, ... only; a replay buffer of 10^5 instead of 10^6 transitions, which is ample for the few thousand
+different transitions of a tabular problem.
 
 >>> import jax
 >>> from bellief.agents import vdqn
