@@ -1,7 +1,7 @@
-"""Do the intervals of `joint` hold the truth as often as those of its draws alone? Problems drawn from the prior itself.
+"""Do the intervals of `joint` hold the truth as often as those of its draws alone? In problems drawn from the prior.
 
-In each simulation an MDP is drawn from the prior `logged` with known hyperparameters, a log from it, and the start value
-of a random policy is evaluated twice from the same draws: summarised by the law of `joint`, and by counting.
+In each simulation an MDP is drawn from the prior `logged` with known hyperparameters, a log from it, and the start
+value of a random policy is evaluated twice from the same draws: summarised by the law of `joint`, and by counting.
 
     python benchmarks/law_coverage.py --simulations 1000 --out docs/results/law-coverage.csv
 """
