@@ -353,7 +353,9 @@ def page(frame: pd.DataFrame, note: str = "") -> str:
 
 
 def _with_error(values: pd.Series, digits: int) -> str:
-    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+    if len(values) == 1:
+        return f"{values.mean():.{digits}f}"
+    error = values.std(ddof=1) / np.sqrt(len(values))
     return f"{values.mean():.{digits}f} ({error:.{digits}f})"
 
 
