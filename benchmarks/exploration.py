@@ -449,7 +449,7 @@ Seconds are processor time of one core, compilation included. Cells of the scrip
 
 Every agent has its default settings on all tasks, except that `ube` counts every transition L times on DeepSea of size
 L, as its authors do. Its prior is theirs: Dirichlet(1 / sqrt(S)) rows and mean rewards N(0, 1), all but known after one
-visit. Its plans are dense: on DeepSea of size 20 a run was not finished after 20 minutes of one core, so that
+visit. Its plans are dense: on DeepSea of size 20 a run was not finished after 11 minutes of processor time, so that
 sizes from 20 on and Taxi are without it here. On DeepSea action 1
 moves right in every cell, as theirs does; nothing in `bbi` depends on that.
 

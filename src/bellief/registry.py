@@ -220,7 +220,7 @@ METHODS = ("joint", "moments", "bootstrap", *METHOD1_VALUES, "method2", "method3
 
 
 def value_belief(name: str) -> ModuleType:
-    """The module of a value belief, complete.
+    """The module of a value belief; an error where it lacks a function that Method 1 needs.
 
     >>> from bellief import registry
     >>> registry.value_belief("histogram").__name__
@@ -229,7 +229,7 @@ def value_belief(name: str) -> ModuleType:
     module = VALUES[name].load()
     missing = [part for part in VALUE_PARTS if not hasattr(module, part)]
     if missing:
-        raise UserError(f"The value belief '{name}' ({module.__name__}) has no {', '.join(missing)}: see own-parts.md.")
+        raise UserError(f"The value belief '{name}' ({module.__name__}) has no {', '.join(missing)}.")
     return module
 
 

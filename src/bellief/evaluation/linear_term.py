@@ -52,7 +52,7 @@ class LinearTerms(NamedTuple):
             if guide is None and problem.log.states <= chains.INVERSE_STATES:
                 guide = problem.mean_mdp().guide(policy, problem.discount)
             inverses.append(guide.inverse)
-            if guide is not None and guide.inverse is not None:
+            if guide.inverse is not None:
                 values.append(problem.mean_mdp().values_less(policy, guide.inverse, shared))
                 visits.append(problem.start @ guide.inverse)
             else:
