@@ -15,7 +15,7 @@ from bellief.induction import grouped
 from bellief.paper.computations import READINGS, SIZES, data_set
 from bellief.paper.identities import drawn
 from bellief.plots import style
-from bellief.values import grouped as values
+from bellief.values import grouped_values as values
 
 HORIZON = 500
 COUNTS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 400)

@@ -203,7 +203,7 @@ def build(name: str) -> Any:
     """The environment of a task."""
     from bellief.envs import Environment, make
     from bellief.envs.nchain import ChainView
-    from bellief.mdp.tabular import Outcomes
+    from bellief.mdp.tabular_mdp import Outcomes
 
     task = TASKS[name]
     limit = None

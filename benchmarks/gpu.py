@@ -25,7 +25,7 @@ import jax
 import numpy as np
 import yaml
 
-from bellief.sweeps.read import open_store
+from bellief.sweeps.store_reader import open_store
 
 TASKS = ("nchain", "doubleloop", "lavalake", "lavalake10", "maze")
 AGENTS = ("BBI", "PSRL", "MMBI", "BQL")

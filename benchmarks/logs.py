@@ -18,7 +18,7 @@ import numpy as np
 from bellief.envs import make
 from bellief.envs.discrete import make_gymnasium, read_table
 from bellief.mdp.bellman import policy_iteration
-from bellief.mdp.tabular import Outcomes, TabularMDP
+from bellief.mdp.tabular_mdp import Outcomes, TabularMDP
 
 DISCOUNT = 0.99
 SLIPPERY = ("frozenlake-slippery", "cliffwalking-slippery", "taxi-rainy")

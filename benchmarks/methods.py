@@ -23,7 +23,7 @@ from bellief.induction.stationary import Settings
 from bellief.paper.computations import DISCOUNT, distance, simulate
 from bellief.paper.computations import READINGS as POLICIES
 from bellief.plots import style
-from bellief.plots.posterior import Comparison, comparison_figure
+from bellief.plots.value_pictures import Comparison, comparison_figure
 
 SIZES = (10, 100, 1000)
 DRAWS = 200

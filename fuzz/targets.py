@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bellief.agents.files import load_agent, save_agent
+from bellief.agents.saved_agent import load_agent, save_agent
 from bellief.errors import UserError
 from bellief.evaluation.policy_forms import read_policy
 from bellief.evaluation.posterior import ValuePosterior

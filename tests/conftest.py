@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bellief.mdp.tabular import TabularMDP
+from bellief.mdp.tabular_mdp import TabularMDP
 
 # Chance that a correct program fails one statistical comparison.
 FALSE_FAILURE = 1e-5

@@ -12,7 +12,7 @@ import pytest
 import bellief
 from bellief.beliefs import dirichlet, normal_gamma, tabular
 from bellief.experiments import compiled_environments, compiled_loop, compiled_steps, event_loop
-from bellief.mdp.tabular import make_outcomes
+from bellief.mdp.tabular_mdp import make_outcomes
 from bellief.types import Spaces, Transition
 
 

@@ -15,7 +15,7 @@ from bellief.beliefs import dirichlet, tabular
 from bellief.experiments import compiled_environments, compiled_steps
 from bellief.fast import random_keys
 from bellief.mdp import bellman
-from bellief.mdp.tabular import TabularMDP
+from bellief.mdp.tabular_mdp import TabularMDP
 
 
 class Shared(NamedTuple):

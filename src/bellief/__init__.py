@@ -7,10 +7,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from bellief.errors import UserError
+from bellief.former_modules import find_former_modules
 from bellief.registry import register_with_gymnasium
 
 if TYPE_CHECKING:
-    from bellief.agents.files import SavedAgent, load_agent, save_agent
+    from bellief.agents.saved_agent import SavedAgent, load_agent, save_agent
     from bellief.decisions import (
         CollectionPlan,
         Improvement,
@@ -34,11 +35,11 @@ _HOMES = {
     "AgentComparison": "bellief.experiments",
     "compare_agents": "bellief.experiments",
     "RunResult": "bellief.experiments",
-    "SavedAgent": "bellief.agents.files",
-    "load_agent": "bellief.agents.files",
-    "save_agent": "bellief.agents.files",
+    "SavedAgent": "bellief.agents.saved_agent",
+    "load_agent": "bellief.agents.saved_agent",
+    "save_agent": "bellief.agents.saved_agent",
     "CollectionPlan": "bellief.decisions.collect",
-    "FeatureSettings": "bellief.evaluation.features",
+    "FeatureSettings": "bellief.evaluation.feature_evaluation",
     "FeatureTransitions": "bellief.logs",
     "Improvement": "bellief.decisions.improvement",
     "LogStatistics": "bellief.logs",
@@ -51,7 +52,7 @@ _HOMES = {
     "collect_next": "bellief.decisions.collect",
     "compare": "bellief.decisions.policy_comparison",
     "evaluate": "bellief.evaluation.policy_value",
-    "evaluate_features": "bellief.evaluation.features",
+    "evaluate_features": "bellief.evaluation.feature_evaluation",
     "improve": "bellief.decisions.improvement",
     "prior_sensitivity": "bellief.decisions.sensitivity",
     "variance_split": "bellief.decisions.return_variance",
@@ -118,3 +119,4 @@ def __dir__() -> list[str]:
 
 # `gymnasium.make("bellief:NChain-v0")` imports this package and expects the names to be known from then on.
 register_with_gymnasium()
+find_former_modules()

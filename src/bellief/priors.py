@@ -19,7 +19,7 @@ class Prior:
     outcomes, so that a row's prior weighs that many observations (one, unless said) however many states there are. The
     other four are the NormalGamma's [mu, kappa, alpha, beta]. With an `outcome_strength` a pair's reward depends on the
     next state too (see `bellief.beliefs.outcomes`), the less the larger the number. With a `state_weight` unseen
-    outcomes of a pair lie where its state leads under any action (see `bellief.evaluation.base`), each way an episode
+    outcomes lie where a pair's state leads under any action (`bellief.evaluation.base_measure`), each way an episode
     ended is an outcome of its own, and the reward part is about rewards less what their outcome pays (see
     `bellief.evaluation.reward_levels`). `caution` says how much less a row weighs whose outcomes were seen only once
     each (see `bellief.evaluation.logged_prior`). Only evaluation of logged data knows these three.

@@ -8,7 +8,7 @@ import pytest
 from bellief import UserError
 from bellief.agents import bbi_sampled, mmbi
 from bellief.beliefs import tabular
-from bellief.mdp.tabular import TabularMDP
+from bellief.mdp.tabular_mdp import TabularMDP
 from bellief.types import Spaces, Transition
 
 STATES, ACTIONS, MDPS, HORIZON = 4, 3, 5, 7

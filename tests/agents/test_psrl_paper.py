@@ -10,7 +10,7 @@ import pytest
 from bellief import UserError
 from bellief.agents import psrl_paper
 from bellief.beliefs import tabular
-from bellief.mdp.tabular import TabularMDP
+from bellief.mdp.tabular_mdp import TabularMDP
 from bellief.types import Spaces, Transition
 
 STATES, ACTIONS = 4, 2

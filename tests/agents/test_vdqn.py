@@ -12,7 +12,7 @@ from bellief import UserError
 from bellief.agents import vdqn
 from bellief.envs import make
 from bellief.experiments import compiled_environments, compiled_loop, compiled_steps, event_loop
-from bellief.mdp.tabular import make_outcomes
+from bellief.mdp.tabular_mdp import make_outcomes
 from bellief.types import Spaces, Transition
 
 pytestmark = pytest.mark.long

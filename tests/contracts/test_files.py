@@ -15,7 +15,7 @@ from tests.contracts.broken import agent
 
 from bellief import UserError
 from bellief.agents import psrl_paper, q_learning
-from bellief.agents.files import load_agent, save_agent
+from bellief.agents.saved_agent import load_agent, save_agent
 from bellief.beliefs import tabular
 from bellief.types import Spaces
 

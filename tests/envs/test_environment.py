@@ -10,7 +10,7 @@ from bellief import UserError
 from bellief.envs import Environment, make
 from bellief.envs.base import single_start
 from bellief.envs.nchain import ChainView
-from bellief.mdp.tabular import make_outcomes
+from bellief.mdp.tabular_mdp import make_outcomes
 from bellief.registry import DISCRETE, ENVIRONMENTS
 from bellief.types import Spaces
 

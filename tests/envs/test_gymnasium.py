@@ -15,7 +15,7 @@ from bellief import UserError
 from bellief.envs.base import Environment, make, single_start
 from bellief.envs.gymnasium import TabularGymnasiumEnv
 from bellief.envs.nchain import ChainView
-from bellief.mdp.tabular import make_outcomes
+from bellief.mdp.tabular_mdp import make_outcomes
 from bellief.registry import GYMNASIUM_IDS, register_with_gymnasium
 
 GRIDS = ("LavaLake-v0", "LavaLake10-v0", "Maze-v0")

@@ -13,9 +13,9 @@ from bellief.decisions.feature_calibration import calibrate, certify_features
 from bellief.errors import UserError
 from bellief.evaluation import FeatureSettings, evaluate
 from bellief.evaluation.feature_belief import learn
+from bellief.evaluation.feature_evaluation import evaluate_features
 from bellief.evaluation.feature_policies import read_feature_policy
 from bellief.evaluation.feature_priors import scales_of
-from bellief.evaluation.features import evaluate_features
 from bellief.features import parse
 from bellief.logs import FeatureTransitions, LogStatistics, Transitions
 from bellief.logs.feature_log import units_of

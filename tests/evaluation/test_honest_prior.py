@@ -10,7 +10,7 @@ from scipy import stats
 import bellief
 from bellief import Transitions, UserError
 from bellief.evaluation import chains, reward_levels
-from bellief.evaluation.base import Base
+from bellief.evaluation.base_measure import Base
 from bellief.evaluation.knowledge import possible_returns, value_bounds
 from bellief.evaluation.problem import prepare
 from bellief.evaluation.sampled import SampledMDPs

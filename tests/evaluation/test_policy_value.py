@@ -195,7 +195,7 @@ def test_mistakes(data, options, fragment):
 
 
 def test_tables_beyond_memory_are_refused(monkeypatch, data):
-    monkeypatch.setattr("bellief.evaluation.checks._physical_memory", lambda: 25_000)
+    monkeypatch.setattr("bellief.evaluation.question_checks._physical_memory", lambda: 25_000)
     evaluate(data, method="mean-mdp", draws=1)
     with pytest.raises(UserError, match=r"3 states.* 2 actions need about .* ask for fewer draws"):
         evaluate(data, final="pooled", draws=200)

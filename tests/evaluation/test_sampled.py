@@ -11,7 +11,7 @@ from scipy import sparse
 
 from bellief.decisions import compare, improve
 from bellief.errors import Notice, UserError
-from bellief.evaluation import chains, checks, evaluate
+from bellief.evaluation import chains, evaluate, question_checks
 from bellief.evaluation.dense_belief import belief_from, draw_mdps
 from bellief.evaluation.problem import prepare
 from bellief.evaluation.sampled import SampledMDPs
@@ -71,7 +71,7 @@ def test_many_states_give_what_few_would(monkeypatch):
     tables = SampledMDPs(problem, 0, 30).values(policy)
     near = 1e-6 * np.abs(tables).max()  # residuals are small beside all rewards together
     monkeypatch.setattr(chains, "DENSE_STATES", 10)
-    monkeypatch.setattr(checks, "BATCH_NUMBERS", 3_000)
+    monkeypatch.setattr(question_checks, "BATCH_NUMBERS", 3_000)
     np.testing.assert_allclose(SampledMDPs(problem, 0, 30).values(policy), tables, rtol=0, atol=near)
     monkeypatch.setattr(chains, "INVERSE_STATES", 10)
     np.testing.assert_allclose(SampledMDPs(problem, 0, 30).values(policy), tables, rtol=0, atol=near)
@@ -145,20 +145,20 @@ def test_many_states():
 
 def test_draws_beyond_memory_are_refused(monkeypatch):
     data = random_transitions(50, 2, 200, 0)
-    monkeypatch.setattr("bellief.evaluation.checks._physical_memory", lambda: 10_000_000)
+    monkeypatch.setattr("bellief.evaluation.question_checks._physical_memory", lambda: 10_000_000)
     with pytest.raises(UserError, match=r"1000000 draws of 50 states' values .* GB of memory"):
         evaluate(data, "uniform", 0.9, draws=1_000_000)
 
 
 def test_much_memory_is_announced(monkeypatch):
     data = random_transitions(50, 2, 200, 0)
-    monkeypatch.setattr(checks, "MUCH_MEMORY", 1e5)
+    monkeypatch.setattr(question_checks, "MUCH_MEMORY", 1e5)
     with pytest.warns(Notice, match=r"30 draws of 50 states' values take about 0.0\d+ GB of memory"):
         evaluate(data, "uniform", 0.9, draws=30)
 
 
 def test_batches_of_large_mdps_are_bounded():
-    assert [checks.batch_draws(numbers) for numbers in (1_000, 2_000_000, 5_000_000, 10**8)] == [1000, 4, 2, 1]
+    assert [question_checks.batch_draws(numbers) for numbers in (1_000, 2_000_000, 5_000_000, 10**8)] == [1000, 4, 2, 1]
 
 
 def test_identifiers_for_indices_are_told():

@@ -13,7 +13,7 @@ from bellief.envs import make
 from bellief.envs.discrete import read_table
 from bellief.experiments import compiled_environments, compiled_loop, compiled_steps, event_loop
 from bellief.experiments.compiled_environments import step_environment
-from bellief.mdp.tabular import make_outcomes
+from bellief.mdp.tabular_mdp import make_outcomes
 from bellief.types import Spaces, Transition
 
 pytestmark = pytest.mark.long

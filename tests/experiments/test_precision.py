@@ -13,7 +13,7 @@ SCRIPT = """
 import sys
 import jax, numpy as np
 import bellief
-from bellief.experiments.collect import Collector
+from bellief.experiments.event_collector import Collector
 
 last = []
 add = Collector.add

@@ -14,7 +14,7 @@ from bellief.beliefs import tabular
 from bellief.envs import make
 from bellief.fast import gaussian_induction
 from bellief.induction import method1
-from bellief.mdp.tabular import TabularMDP
+from bellief.mdp.tabular_mdp import TabularMDP
 
 pytestmark = pytest.mark.long
 

@@ -18,7 +18,7 @@ from bellief.agents import bbi_paper, bbi_sampled, rules
 from bellief.beliefs import tabular
 from bellief.envs import make
 from bellief.induction import method1
-from bellief.mdp.tabular import TabularMDP
+from bellief.mdp.tabular_mdp import TabularMDP
 from bellief.replaceable import replaceable
 from bellief.values import gaussian
 from fast.test_bbi_kernel import call_plainly

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bellief.agents.files import from_numpy, to_numpy
+from bellief.agents.saved_agent import from_numpy, to_numpy
 from bellief.fast import random_keys
 from bellief.testing.programs import read_program
 

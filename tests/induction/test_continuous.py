@@ -10,9 +10,9 @@ import pytest
 from bellief.beliefs import linear
 from bellief.features import parse
 from bellief.induction import continuous, evaluate_box
-from bellief.mdp.linear import Form, LinearGaussianMDP
+from bellief.mdp.linear_mdp import Form, LinearGaussianMDP
 from bellief.types import BoxSpaces, Transition
-from bellief.values import linear as linear_values
+from bellief.values import linear_values
 
 SPACES = BoxSpaces(1, 2, (-2.0,), (2.0,), True, -1.0, 1.0)
 BOUNDS = jnp.array([[-2.0], [2.0]])

@@ -10,8 +10,8 @@ from bellief.agents import continuous_bbi_paper
 from bellief.envs import make_any
 from bellief.features import parse
 from bellief.induction import continuous, continuous_rollouts
-from bellief.mdp.linear import Form, LinearGaussianMDP
-from bellief.values.linear import make_design
+from bellief.mdp.linear_mdp import Form, LinearGaussianMDP
+from bellief.values.linear_values import make_design
 
 LINE, BOX = parse("constant+raw", 1), jnp.array([[-1.0], [1.0]])
 FORM = Form("difference", LINE, LINE)

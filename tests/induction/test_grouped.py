@@ -10,7 +10,7 @@ from bellief.envs import make
 from bellief.errors import UserError
 from bellief.induction import evaluate, grouped, method1
 from bellief.types import Transition
-from bellief.values import grouped as values
+from bellief.values import grouped_values as values
 from bellief.values import joint
 
 pytestmark = pytest.mark.long

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bellief.induction import monte_carlo
-from bellief.mdp.tabular import TabularMDP
+from bellief.mdp.tabular_mdp import TabularMDP
 
 STATES, ACTIONS = 3, 2
 

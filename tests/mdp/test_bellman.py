@@ -6,7 +6,7 @@ import pytest
 
 from bellief.envs import make
 from bellief.mdp import bellman
-from bellief.mdp.tabular import TabularMDP
+from bellief.mdp.tabular_mdp import TabularMDP
 
 SEEDS = (0, 1, 2)
 

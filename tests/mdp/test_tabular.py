@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from bellief import UserError
-from bellief.mdp.tabular import make_outcomes, to_mdp
+from bellief.mdp.tabular_mdp import make_outcomes, to_mdp
 
 GOOD = {
     "probability": [[[0.5, 0.25, 0.25]], [[1.0, 0.0, 0.0]]],

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bellief.mdp import utilities
-from bellief.mdp.tabular import TabularMDP
+from bellief.mdp.tabular_mdp import TabularMDP
 
 SAMPLES = 20_000
 POLICY = np.array([[0.3, 0.7], [1.0, 0.0], [0.5, 0.5]], np.float32)

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from bellief.paper.charts import charts_of, tables_of
+from bellief.paper.computed_results import Folder
 from bellief.paper.figures import figures_of
-from bellief.paper.files import to_csv, to_latex, to_markdown
+from bellief.paper.item_files import to_csv, to_latex, to_markdown
 from bellief.paper.items import ITEMS
-from bellief.paper.results import Folder
 from bellief.report.document import Table
 from paper.test_claims import make_episodes, make_results, make_runs
 

@@ -7,7 +7,7 @@ import pytest
 from bellief.paper import claims, computed_claims, sweep_claims
 from bellief.paper.agents import OURS
 from bellief.paper.claims import Check, Claim, Measured, Outcome, judge
-from bellief.paper.results import Missing, Results, Runs
+from bellief.paper.computed_results import Missing, Results, Runs
 from bellief.paper.tasks import Size
 from bellief.report.document import NOT_REPRODUCED, REPRODUCED, TOO_SMALL, UNDER_SPECIFIED
 

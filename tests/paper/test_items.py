@@ -3,7 +3,7 @@
 import pytest
 
 from bellief.errors import UserError
-from bellief.paper import run, tasks
+from bellief.paper import run_paper, tasks
 from bellief.paper.items import ITEMS, choose
 from bellief.paper.quotes import QUOTES
 from bellief.paper.tasks import SCALES, TASKS, Size, sweep_document, sweep_spec
@@ -65,8 +65,8 @@ def test_the_estimate_counts_shared_cells_once(tmp_path, monkeypatch):
         return {"seconds": 1.5}
 
     monkeypatch.setattr("bellief.sweeps.plan.dry_run", dry_run)
-    request = run.Request(choose("fig:full_chain,fig:chainhorizon"), "tiny", tmp_path, [], {})
-    assert run.estimate(request, None)["seconds"] == 3
+    request = run_paper.Request(choose("fig:full_chain,fig:chainhorizon"), "tiny", tmp_path, [], {})
+    assert run_paper.estimate(request, None)["seconds"] == 3
     assert told == {"nchain": (12, 12), "nchain-horizons": (6, 4)}
     assert not list(tmp_path.iterdir())
 
@@ -81,9 +81,9 @@ def test_every_claim_quotes_the_paper():
 def test_quick_leaves_long_tasks_out_and_says_so(tmp_path):
     left = {name for name in TASKS if not tasks.is_computed(name, "quick")}
     assert left == {"lavalake10", "maze", "maze-horizons", "linear-model", "pendulum"}
-    request = run.Request(choose("fig:full_chain,fig:full_maze"), "quick", tmp_path, [], {})
-    assert list(run.specs_of(request)) == ["nchain"]
+    request = run_paper.Request(choose("fig:full_chain,fig:full_maze"), "quick", tmp_path, [], {})
+    assert list(run_paper.specs_of(request)) == ["nchain"]
     alone = request._replace(items=choose("fig:full_maze"))
     with pytest.raises(UserError, match="not computed at scale quick"):
-        run.specs_of(alone)
-    assert list(run.specs_of(alone._replace(sizes={"maze": Size(2, 20)}))) == ["maze"]
+        run_paper.specs_of(alone)
+    assert list(run_paper.specs_of(alone._replace(sizes={"maze": Size(2, 20)}))) == ["maze"]

@@ -7,10 +7,10 @@ import pytest
 from markupsafe import Markup
 
 from bellief.errors import UserError
-from bellief.paper import pages, sentences, summary
-from bellief.paper.document import build_document
-from bellief.paper.files import charts_csv, to_csv
+from bellief.paper import documentation_pages, sentences, summary
+from bellief.paper.item_files import charts_csv, to_csv
 from bellief.paper.items import DISTANCES, ITEMS
+from bellief.paper.paper_report import build_document
 from bellief.paper.quotes import QUOTES
 from bellief.report import static_chart
 from bellief.report.document import NOT_REPRODUCED, TOO_SMALL
@@ -23,13 +23,13 @@ AGAIN = "Regenerate: bellief paper --docs docs/paper --readme README.md"
 
 def test_readme_is_made_from_the_summary():
     text = (ROOT / "README.md").read_text()
-    assert pages.filled_readme(PUBLISHED, text) == text, AGAIN
+    assert documentation_pages.filled_readme(PUBLISHED, text) == text, AGAIN
 
 
 @pytest.mark.parametrize(
     ("name", "make"),
     [
-        ("index.md", pages.index_page),
+        ("index.md", documentation_pages.index_page),
         ("sentences.md", lambda found: sentences.sentences_page(summary.judgements_of(found))),
     ],
 )
@@ -56,7 +56,7 @@ def test_tables_are_made_from_the_summary():
 
 def test_the_page_says_which_runs_were_not_kept():
     assert "were not kept" in PUBLISHED.provenance
-    assert PUBLISHED.provenance in pages.index_page(PUBLISHED)
+    assert PUBLISHED.provenance in documentation_pages.index_page(PUBLISHED)
 
 
 def test_a_summary_survives_its_file():

@@ -8,11 +8,11 @@ import sys
 import numpy as np
 import pytest
 
-from bellief.paper import computations, run
+from bellief.paper import computations, run_paper
 from bellief.paper.agents import DISCRETE
+from bellief.paper.computed_results import Folder
+from bellief.paper.documentation_pages import BEGIN, END, fill_readme, write_pages
 from bellief.paper.items import ITEMS, choose
-from bellief.paper.pages import BEGIN, END, fill_readme, write_pages
-from bellief.paper.results import Folder
 from bellief.paper.summary import summarise
 from bellief.paper.tasks import SCALES, TASKS, Size
 from bellief.sweeps.sweep import Wanted, run_sweeps
@@ -32,9 +32,9 @@ def made(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         few = {"PSRL": DISCRETE["Q-learning"], "optimal": DISCRETE["optimal"]}
         patch.setitem(TASKS, "nchain", TASKS["nchain"]._replace(agents=few))
-        request = run.Request(choose("fig:full_chain,fig:ci_chain"), "tiny", out, [], {})
-        run.run_sweeps(request, go)
-        path = run.Folder(request.folder).computation("wasserstein")
+        request = run_paper.Request(choose("fig:full_chain,fig:ci_chain"), "tiny", out, [], {})
+        run_paper.run_sweeps(request, go)
+        path = run_paper.Folder(request.folder).computation("wasserstein")
         path.parent.mkdir()
         rng = np.random.default_rng(0)
         methods = ("mean MDP", "inferential induction", "joint (ours), 100 MDPs")
@@ -55,10 +55,10 @@ def contents(folder):
 
 def test_the_report_and_all_files_are_functions_of_the_store(made):
     everything = made._replace(items=list(ITEMS.values()))
-    run.write_everything(everything)
+    run_paper.write_everything(everything)
     first = contents(made.folder), contents(made.folder / "items")
-    run.run_sweeps(made, go)  # nothing to do, but one more session in the store
-    run.write_everything(everything)
+    run_paper.run_sweeps(made, go)  # nothing to do, but one more session in the store
+    run_paper.write_everything(everything)
     assert (contents(made.folder), contents(made.folder / "items")) == first
     names = set(first[1])
     for stem in ("fig-full_chain", "fig-ci_chain"):
@@ -69,7 +69,7 @@ def test_the_report_and_all_files_are_functions_of_the_store(made):
 
 
 def test_verdicts_cover_every_claim(made):
-    run.write_everything(made)
+    run_paper.write_everything(made)
     rows = json.loads((made.folder / "verdicts.json").read_text())["claims"]
     assert len(rows) == sum(len(item.claims) for item in ITEMS.values())
     # The distances of the made-up computation are there, and what they are worth is left open.
@@ -78,9 +78,9 @@ def test_verdicts_cover_every_claim(made):
 
 
 def test_csv_has_what_the_figure_shows(made):
-    run.write_everything(made)
+    run_paper.write_everything(made)
     lines = (made.folder / "items" / "fig-full_chain.csv").read_text().splitlines()
-    curve = run.Folder(made.folder).runs("nchain", "PSRL")
+    curve = run_paper.Folder(made.folder).runs("nchain", "PSRL")
     last = next(line for line in reversed(lines) if ",PSRL," in line).split(",")
     assert int(last[-5]) == curve.step[-1] == 200
     assert float(last[-4]) == pytest.approx(curve.smoothed[:, -1].mean(), rel=1e-5)
@@ -108,14 +108,14 @@ def test_pages_and_readme(made, tmp_path):
 def test_cells_are_taken_over_from_another_folder(made, tmp_path):
     told = []
     again = made._replace(out=tmp_path, reuse=[made.out])
-    run.run_sweeps(again, lambda wanted: told.extend(go(wanted)))
+    run_paper.run_sweeps(again, lambda wanted: told.extend(go(wanted)))
     assert [summary.computed for summary in told] == [0]
 
 
 def test_what_another_folder_lacks_stays_missing_when_only_drawn(made, tmp_path):
     sizes = {"nchain": Size(12, 200)}  # one cell of each agent is there, the runs from 10 on are not
-    run.take_over(made._replace(out=tmp_path, reuse=[made.out], sizes=sizes))
-    conditions = list(run.Folder(tmp_path / "tiny").stores["nchain"])
+    run_paper.take_over(made._replace(out=tmp_path, reuse=[made.out], sizes=sizes))
+    conditions = list(run_paper.Folder(tmp_path / "tiny").stores["nchain"])
     assert [(len(condition.cells), condition.complete) for condition in conditions] == [(1, False)] * 2
 
 
@@ -171,14 +171,14 @@ def test_interrupted_and_resumed(made, tmp_path):
 
     request = made._replace(out=tmp_path, reuse=[])
     with pytest.raises(KeyboardInterrupt):
-        run.run_sweeps(
+        run_paper.run_sweeps(
             request,
             lambda wanted: run_sweeps([Wanted(*one) for one in wanted], engine=lambda: Inline(stop_second)),
         )
     told = []
-    run.run_sweeps(request, lambda wanted: told.extend(go(wanted)))
+    run_paper.run_sweeps(request, lambda wanted: told.extend(go(wanted)))
     assert [summary.computed for summary in told] == [1]
     for one in (made, request):
-        run.write_everything(one)
+        run_paper.write_everything(one)
     for name in ("fig-full_chain.csv", "fig-full_chain.svg", "fig-full_chain-table.md"):
         assert (request.folder / "items" / name).read_bytes() == (made.folder / "items" / name).read_bytes()

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from bellief.errors import UserError
 from bellief.plots import style
 from bellief.plots.curves import plot_curve
-from bellief.plots.posterior import Comparison, comparison_figure, plot_comparison, plot_posterior
+from bellief.plots.value_pictures import Comparison, comparison_figure, plot_comparison, plot_posterior
 
 KINDS = ("ordinary", "heavy", "equal", "single", "few", "wide", "spike", "huge", "tiny")
 
@@ -111,7 +111,7 @@ def test_equal_pictures_are_equal_files(make_posterior, draws, tmp_path):
 
 def test_nothing_heavy_is_imported_with_the_package():
     code = (
-        "import sys, bellief.plots.style, bellief.plots.posterior, bellief.plots.curves, bellief.plots.cards, "
+        "import sys, bellief.plots.style, bellief.plots.value_pictures, bellief.plots.curves, bellief.plots.cards, "
         "bellief.report.build; assert not {'matplotlib', 'jinja2', 'scipy', 'jax'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

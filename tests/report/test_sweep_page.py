@@ -13,11 +13,11 @@ from bellief.errors import UserError
 from bellief.experiments.results import reading_steps
 from bellief.report.document import Chart, Table
 from bellief.report.sweep_page import sweep_document, write_sweep_report
-from bellief.sweeps import tables
+from bellief.sweeps import parquet_tables
 from bellief.sweeps.cells import expand, kind_of
-from bellief.sweeps.read import open_store
 from bellief.sweeps.spec import build_spec
 from bellief.sweeps.store import Store
+from bellief.sweeps.store_reader import open_store
 
 pytestmark = pytest.mark.long
 
@@ -43,8 +43,8 @@ def commit(store, cell, gain):
     if kind_of(cell.identity["environment"]) == "continuous":
         counts = np.broadcast_to(step // 5, (10, len(step)))
         columns |= {"over": counts, "falls": counts // 2, "length": counts * 5.0, "survived": counts * 1.0}
-    found = {tables.CURVES: tables.to_parquet(tables.curves(cell.first, step, columns))}
-    store.commit(cell, found, tables.content_hash(found), seconds=2.5, made=MADE)
+    found = {parquet_tables.CURVES: parquet_tables.to_parquet(parquet_tables.curves(cell.first, step, columns))}
+    store.commit(cell, found, parquet_tables.content_hash(found), seconds=2.5, made=MADE)
 
 
 def make(folder, leave=0):
@@ -147,7 +147,7 @@ def test_a_sweep_without_a_finished_cell_has_a_page_too(tmp_path):
 def test_damaged_cells_are_left_out_and_named(tmp_path):
     results = make(tmp_path / "damaged")
     cell = expand(results.spec)[0].cells[0]
-    path = results.store.table_path(cell.id, tables.CURVES)
+    path = results.store.table_path(cell.id, parquet_tables.CURVES)
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     found = sweep_document(open_store(tmp_path / "damaged"))
     assert found.sections[0].blocks[0].rows == [["nchain", "psrl", 2, 1, 1, 0, 0]]

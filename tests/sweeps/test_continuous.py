@@ -5,10 +5,10 @@ import pytest
 
 import bellief
 from bellief.registry import CONTINUOUS
-from bellief.sweeps import tables, work
+from bellief.sweeps import parquet_tables, work
 from bellief.sweeps.cells import expand, kind_of
-from bellief.sweeps.read import open_store
 from bellief.sweeps.spec import build_spec
+from bellief.sweeps.store_reader import open_store
 from bellief.sweeps.sweep import run_sweep
 from sweeps.conftest import TINY, Inline
 
@@ -102,7 +102,7 @@ def test_reading_needs_no_environment():
 def test_a_gymnasium_environment_keeps_its_episodes(tmp_path):
     run_sweep(build_spec(PENDULUM | CARTPOLE, "test"), tmp_path / "cartpole", engine=Inline)
     condition = open_store(tmp_path / "cartpole").condition("CartPole-v1", "gptd")
-    episodes, curves = condition.table(tables.EPISODES), condition.curves()
+    episodes, curves = condition.table(parquet_tables.EPISODES), condition.curves()
     np.testing.assert_array_equal(episodes.groupby("run").size(), curves.over[:, -1])
     np.testing.assert_array_equal(episodes.groupby("run")["length"].sum(), curves.length[:, -1])
     assert condition.result().episode_summary()["count"] == len(episodes)

@@ -13,9 +13,9 @@ from bellief import errors
 from bellief.agents import bbi, psrl_paper
 from bellief.errors import Notice
 from bellief.sweeps import cells, run_sweep
-from bellief.sweeps.read import open_store
 from bellief.sweeps.spec import build_spec
 from bellief.sweeps.store import Store
+from bellief.sweeps.store_reader import open_store
 
 AGENTS = ["psrl", "bbi", {"name": "bbi", "label": "ours", "settings": {"rule": "optimistic"}}, "mmbi", "q-learning"]
 TABLES = {"name": "old", "steps": 30, "runs": 10, "environments": ["nchain"], "agents": AGENTS}

@@ -218,7 +218,7 @@ def twice(tmp_path, tiny, finished, tiny_cells):
     """The same cell in two stores; the second's totals are changed, and what it was made with."""
 
     def make(shift=0.0, noise=0.0, made="here"):
-        from bellief.sweeps import tables
+        from bellief.sweeps import parquet_tables
 
         stores = []
         for name, changed in (("old", False), ("new", True)):
@@ -226,13 +226,13 @@ def twice(tmp_path, tiny, finished, tiny_cells):
             one.prepare(alone=True)
             kept = dict(finished[tiny_cells[0].id].tables)
             if changed:
-                table = tables.read_parquet(kept["curves"])
+                table = parquet_tables.read_parquet(kept["curves"])
                 total = table["total"].to_numpy()
                 random = np.random.default_rng(0).normal(size=len(total))
                 columns = {name: table[name] for name in table.column_names}
-                kept["curves"] = tables.to_parquet(columns | {"total": total * (1 + shift + noise * random)})
+                kept["curves"] = parquet_tables.to_parquet(columns | {"total": total * (1 + shift + noise * random)})
             facts = {"seconds": 1.0, "made": [{"where": made if changed else "here"}]}
-            one.commit(tiny_cells[0], kept, tables.content_hash(kept), **facts)
+            one.commit(tiny_cells[0], kept, parquet_tables.content_hash(kept), **facts)
             stores.append(one)
         return compare(*stores, tiny_cells[0].id)
 

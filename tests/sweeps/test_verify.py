@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from bellief.errors import UserError
-from bellief.sweeps import open_store, store, tables
+from bellief.sweeps import open_store, parquet_tables, store
 from bellief.sweeps.cells import canonical
 from bellief.sweeps.spec import build_spec
 from bellief.sweeps.sweep import run_sweep
@@ -142,9 +142,9 @@ def replace_table(folder, content):
     [
         b"",
         b"PAR1 no table PAR1",
-        tables.to_parquet({"run": [1, 2]}),
-        tables.to_parquet({"run": [0, 0], "step": [1, 2], "total": ["a", "b"], "smoothed": [1.0, 2.0]}),
-        tables.to_parquet({"run": [0, 0, 1], "step": [1, 2, 1], "total": [1.0] * 3, "smoothed": [1.0] * 3}),
+        parquet_tables.to_parquet({"run": [1, 2]}),
+        parquet_tables.to_parquet({"run": [0, 0], "step": [1, 2], "total": ["a", "b"], "smoothed": [1.0, 2.0]}),
+        parquet_tables.to_parquet({"run": [0, 0, 1], "step": [1, 2, 1], "total": [1.0] * 3, "smoothed": [1.0] * 3}),
     ],
 )
 def test_a_hostile_table_is_told_in_one_sentence(copied, tmp_path, content):
@@ -158,10 +158,10 @@ def test_a_hostile_table_is_told_in_one_sentence(copied, tmp_path, content):
 
 def test_a_table_that_would_fill_the_memory(monkeypatch):
     """A megabyte of Parquet can stand for gigabytes of zeros."""
-    content = tables.to_parquet({"run": [0] * 1000})
+    content = parquet_tables.to_parquet({"run": [0] * 1000})
     monkeypatch.setattr(tables, "LARGEST", 7999)
-    with pytest.raises(tables.UnreadableTable, match="1000 rows is too large"):
-        tables.read_parquet(content)
+    with pytest.raises(parquet_tables.UnreadableTable, match="1000 rows is too large"):
+        parquet_tables.read_parquet(content)
 
 
 @pytest.mark.parametrize(("name", "limit"), [("cells", "LARGEST_RECORD"), ("config.yaml", "LARGEST_CONFIG")])

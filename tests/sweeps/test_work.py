@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bellief
-from bellief.sweeps import tables, work
+from bellief.sweeps import parquet_tables, work
 from bellief.sweeps.cells import expand
 from bellief.sweeps.checkpoint import CheckpointError, decode
 from bellief.sweeps.spec import build_spec
@@ -47,12 +47,12 @@ def test_going_on_from_any_checkpoint_gives_the_same_bytes(changes, monkeypatch)
 def test_it_is_what_run_computes(finished, tiny_cells):
     result = bellief.run("nchain", "q-learning", steps=60, runs=30, half_life=20.0)
     for cell in tiny_cells:
-        frame = tables.read_parquet(finished[cell.id].tables[tables.CURVES]).to_pandas()
+        frame = parquet_tables.read_parquet(finished[cell.id].tables[parquet_tables.CURVES]).to_pandas()
         runs = range(cell.first, cell.first + 10)
         assert frame["run"].unique().tolist() == list(runs)
         np.testing.assert_array_equal(frame["total"].to_numpy().reshape(10, -1), result.total[cell.first :][:10])
         np.testing.assert_array_equal(frame["smoothed"].to_numpy().reshape(10, -1), result.smoothed[cell.first :][:10])
-        ended = tables.read_parquet(finished[cell.id].tables[tables.RUNS]).to_pandas()
+        ended = parquet_tables.read_parquet(finished[cell.id].tables[parquet_tables.RUNS]).to_pandas()
         np.testing.assert_array_equal(ended["gain"], result.gain[cell.first :][:10])
 
 
@@ -128,13 +128,13 @@ def test_an_environment_that_does_not_repeat_itself_begins_again(monkeypatch):
 
 def test_content_hash_sees_every_number(finished, tiny_cells):
     cell = finished[tiny_cells[0].id].tables
-    curves = tables.read_parquet(cell[tables.CURVES])
+    curves = parquet_tables.read_parquet(cell[parquet_tables.CURVES])
     smoothed = curves["smoothed"].to_numpy().copy()
     for change in (0.0, 1e-12):
         smoothed[-1] += change
         columns = {name: curves[name] for name in curves.column_names} | {"smoothed": smoothed}
-        changed = cell | {tables.CURVES: tables.to_parquet(columns)}
-        assert (tables.content_hash(cell) == tables.content_hash(changed)) == (change == 0)
-    runs = tables.read_parquet(cell[tables.RUNS])
-    repacked = cell | {tables.RUNS: tables.to_parquet({name: runs[name] for name in runs.column_names})}
-    assert tables.content_hash(cell) == tables.content_hash(repacked)
+        changed = cell | {parquet_tables.CURVES: parquet_tables.to_parquet(columns)}
+        assert (parquet_tables.content_hash(cell) == parquet_tables.content_hash(changed)) == (change == 0)
+    runs = parquet_tables.read_parquet(cell[parquet_tables.RUNS])
+    repacked = cell | {parquet_tables.RUNS: parquet_tables.to_parquet({name: runs[name] for name in runs.column_names})}
+    assert parquet_tables.content_hash(cell) == parquet_tables.content_hash(repacked)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bellief.values import gptd
+from bellief.values import gptd_values
 
 DISCOUNT, NOISE = 0.9, 0.3
 
@@ -35,17 +35,17 @@ def radial(a, b):
     return np.exp(-0.5 * ((a[:, None, 0] - b[None, :, 0]) / 0.7) ** 2)
 
 
-KERNEL = gptd.gaussian_kernel(jnp.array([0.7]))
+KERNEL = gptd_values.gaussian_kernel(jnp.array([0.7]))
 POINTS = np.linspace(-2, 2, 7)[:, None]
 
 
 def run_dictionary(x, rewards, ended, threshold, most):
-    dictionary = gptd.init_dictionary(most, (1,), jnp.float64)
-    learn = jax.jit(lambda now, *seen: gptd.update_dictionary(KERNEL, now, *seen, DISCOUNT, NOISE, threshold))
+    dictionary = gptd_values.init_dictionary(most, (1,), jnp.float64)
+    learn = jax.jit(lambda now, *seen: gptd_values.update_dictionary(KERNEL, now, *seen, DISCOUNT, NOISE, threshold))
     for number, reward in enumerate(rewards):
         dictionary = learn(dictionary, x[number], x[number + 1], jnp.array(ended[number]), reward)
-    posterior = gptd.process(dictionary)
-    mean, variance = jax.jit(jax.vmap(lambda point: gptd.predict_process(KERNEL, posterior, point)))(
+    posterior = gptd_values.process(dictionary)
+    mean, variance = jax.jit(jax.vmap(lambda point: gptd_values.predict_process(KERNEL, posterior, point)))(
         jnp.asarray(POINTS)
     )
     return np.array(mean), np.array(variance), int(dictionary.size)
@@ -57,14 +57,14 @@ def test_features_are_exact_regression(double):
     def phi(points):
         return np.concatenate([np.ones_like(points), points, points**2], axis=1)
 
-    form, learn = gptd.FeatureForm(jnp.eye(4)), jax.jit(gptd.update_features)
+    form, learn = gptd_values.FeatureForm(jnp.eye(4)), jax.jit(gptd_values.update_features)
     for number, reward in enumerate(rewards):
         later = 0 if ended[number] else DISCOUNT
         row = (phi(x[number : number + 1]) - later * phi(x[number + 1 : number + 2]))[0]
         form = learn(form, jnp.asarray(row), jnp.asarray(reward), NOISE)
-    posterior = gptd.weights(form)
+    posterior = gptd_values.weights(form)
     mean, variance = exact(lambda a, b: phi(a) @ phi(b).T, x, rewards, ended, POINTS)
-    found = [gptd.predict_features(posterior, jnp.asarray(row)) for row in phi(POINTS)]
+    found = [gptd_values.predict_features(posterior, jnp.asarray(row)) for row in phi(POINTS)]
     np.testing.assert_allclose([one[0] for one in found], mean, rtol=1e-8)
     np.testing.assert_allclose([one[1] for one in found], variance, rtol=1e-8)
 

@@ -29,7 +29,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from bellief.agents import bbi_paper
 from bellief.induction import method1
-from bellief.mdp.tabular import TabularMDP
+from bellief.mdp.tabular_mdp import TabularMDP
 
 
 class EveryStep(NamedTuple):

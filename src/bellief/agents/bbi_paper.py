@@ -26,12 +26,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from bellief.agents import rules
-from bellief.agents.tabular import State, act, init, policy, sample_mdps, update, value_span, zeros
+from bellief.agents.tabular_agent import State, act, init, policy, sample_mdps, update, value_span, zeros
 from bellief.beliefs import tabular
 from bellief.errors import UserError
 from bellief.induction import method1
 from bellief.mdp import utilities
-from bellief.mdp.tabular import TabularMDP
+from bellief.mdp.tabular_mdp import TabularMDP
 from bellief.replaceable import replaceable
 from bellief.types import Spaces
 

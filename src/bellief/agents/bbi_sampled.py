@@ -31,15 +31,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from bellief.agents import agenda, bbi_every_step, bbi_paper, rules
-from bellief.agents import tabular as agents_tabular
+from bellief.agents import tabular_agent as agents_tabular
 from bellief.agents.bbi_paper import Info
-from bellief.agents.tabular import State, sample_mdps, update, value_span, zeros
+from bellief.agents.tabular_agent import State, sample_mdps, update, value_span, zeros
 from bellief.beliefs import tabular
 from bellief.errors import UserError
 from bellief.files import OMIT_DEFAULT
 from bellief.induction import method1
 from bellief.mdp import bellman
-from bellief.mdp.tabular import TabularMDP
+from bellief.mdp.tabular_mdp import TabularMDP
 from bellief.types import Spaces
 from bellief.values import joint
 

@@ -44,7 +44,7 @@ from bellief.beliefs import normal_gamma, tabular
 from bellief.beliefs.gamma import sample_log_gamma
 from bellief.errors import UserError
 from bellief.mdp import bellman
-from bellief.mdp.tabular import TabularMDP
+from bellief.mdp.tabular_mdp import TabularMDP
 from bellief.types import Spaces, Transition
 
 GROWTHS = ("all", "thompson")

@@ -22,7 +22,7 @@ from bellief.beliefs import ending, linear
 from bellief.errors import UserError
 from bellief.induction import continuous, continuous_rollouts
 from bellief.types import BoxSpaces, Transition
-from bellief.values import linear as linear_values
+from bellief.values import linear_values
 
 RESERVOIR, ENDS = 1000, 64
 

@@ -8,7 +8,7 @@ from bellief.errors import UserError
 from bellief.features import Features, parse
 from bellief.files import OMIT_DEFAULT
 from bellief.induction.method1 import UTILITIES
-from bellief.mdp.linear import Form
+from bellief.mdp.linear_mdp import Form
 
 MODES = ("own", "paper")
 RULES = ("mean", "thompson", "optimistic", "cautious")

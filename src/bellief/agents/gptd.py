@@ -18,7 +18,7 @@ from bellief.agents import rules
 from bellief.errors import UserError
 from bellief.features import Features, parse
 from bellief.types import BoxSpaces, Transition
-from bellief.values import gptd
+from bellief.values import gptd_values
 
 # Where a dimension's bounds are not known, kernels take it to be this wide.
 UNKNOWN_WIDTH = 2.0
@@ -40,7 +40,7 @@ class Config:
         scale: standard deviation of values under the kernel's prior.
 
     >>> from bellief.agents import gptd
-    >>> gptd.Config(form="kernel", points=50).explore
+    >>> gptd_values.Config(form="kernel", points=50).explore
     'epsilon'
     """
 
@@ -107,10 +107,10 @@ def init(key: Key[Array, ""], config: Config, spaces: BoxSpaces) -> State:
     high = [UNKNOWN_WIDTH / 2 if value is None else value for value in spaces.high]
     if config.form == "features":
         size = spaces.actions * _map(config, dimension).size(dimension)
-        learned: Any = gptd.init_features(size)
+        learned: Any = gptd_values.init_features(size)
     else:
         size = config.points
-        learned = gptd.init_dictionary(size, (dimension + 1,))
+        learned = gptd_values.init_dictionary(size, (dimension + 1,))
     return State(
         learned,
         Pending(last, jnp.array(False)),
@@ -125,9 +125,9 @@ def _pair_features(config: Config, state: State, observation, action) -> Float[A
     return ((state.actions == action).astype(own.dtype)[:, None] * own).reshape(-1)
 
 
-def _kernel(config: Config, state: State) -> gptd.Kernel:
+def _kernel(config: Config, state: State) -> gptd_values.Kernel:
     """A Gaussian kernel between states, zero between different actions (the last entry of a point)."""
-    over_states = gptd.gaussian_kernel(config.width * (state.bounds[1] - state.bounds[0]), config.scale)
+    over_states = gptd_values.gaussian_kernel(config.width * (state.bounds[1] - state.bounds[0]), config.scale)
     return lambda x, y: jnp.where(x[-1] == y[-1], over_states(x[:-1], y[:-1]), 0.0)
 
 
@@ -140,14 +140,14 @@ def plan(key: Key[Array, ""], config: Config, spaces: BoxSpaces, state: State) -
     del spaces
     samples = config.explore == "sample"
     if config.form == "features":
-        posterior = gptd.weights(state.learned)
-        values = gptd.sample_weights(key, posterior) if samples else posterior.mean
+        posterior = gptd_values.weights(state.learned)
+        values = gptd_values.sample_weights(key, posterior) if samples else posterior.mean
         points = jnp.array(0, jnp.int32)
     else:
-        process = gptd.process(state.learned)
+        process = gptd_values.process(state.learned)
         at_points = process.mean
         if samples:
-            at_points = at_points + gptd.sample_process(key, process)
+            at_points = at_points + gptd_values.sample_process(key, process)
         values, points = process.inverse @ at_points, process.size
     return state._replace(weights=values), Info(jnp.linalg.norm(values), points)
 
@@ -162,7 +162,7 @@ def action_values(config: Config, state: State, observation: Float[Array, "D"]) 
 
     def value(action):
         x = _pair_point(observation, action)
-        return gptd.similarity(kernel, state.learned.points, state.learned.size, x) @ state.weights
+        return gptd_values.similarity(kernel, state.learned.points, state.learned.size, x) @ state.weights
 
     return jax.vmap(value)(state.actions)
 
@@ -189,9 +189,9 @@ def update(config: Config, state: State, transition: Transition) -> State:
         here = _pair_features(config, state, before.state, before.action)
         there = _pair_features(config, state, transition.state, transition.action)
         difference = here - jnp.where(before.terminated, 0, config.discount) * there
-        learned: Any = gptd.update_features(state.learned, difference, before.reward, config.noise)
+        learned: Any = gptd_values.update_features(state.learned, difference, before.reward, config.noise)
     else:
-        learned = gptd.update_dictionary(
+        learned = gptd_values.update_dictionary(
             _kernel(config, state),
             state.learned,
             _pair_point(before.state, before.action),

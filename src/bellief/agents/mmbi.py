@@ -27,10 +27,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from bellief.agents import agenda, rules
-from bellief.agents.tabular import State, act, init, policy, sample_mdps, update, zeros
+from bellief.agents.tabular_agent import State, act, init, policy, sample_mdps, update, zeros
 from bellief.beliefs import tabular
 from bellief.errors import UserError
-from bellief.mdp.tabular import TabularMDP
+from bellief.mdp.tabular_mdp import TabularMDP
 from bellief.replaceable import replaceable
 from bellief.types import Spaces
 

@@ -25,7 +25,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from bellief.errors import UserError
 from bellief.mdp import bellman
-from bellief.mdp.tabular import TabularMDP
+from bellief.mdp.tabular_mdp import TabularMDP
 from bellief.types import Spaces, Transition
 
 # There is nothing to plan, with however many states.

@@ -28,7 +28,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from bellief.agents import agenda
-from bellief.agents.tabular import act
+from bellief.agents.tabular_agent import act
 from bellief.beliefs import learned
 from bellief.errors import UserError
 from bellief.induction import moments, value_iteration

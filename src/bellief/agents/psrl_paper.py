@@ -26,8 +26,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from bellief.agents import agenda, rules
-from bellief.agents import tabular as shared
-from bellief.agents.tabular import act, policy, update
+from bellief.agents import tabular_agent as shared
+from bellief.agents.tabular_agent import act, policy, update
 from bellief.beliefs import tabular
 from bellief.errors import UserError
 from bellief.mdp import bellman

@@ -34,7 +34,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from bellief.agents import agenda, rules
-from bellief.agents.tabular import State, act, init, policy, update
+from bellief.agents.tabular_agent import State, act, init, policy, update
 from bellief.errors import UserError
 from bellief.types import Spaces
 

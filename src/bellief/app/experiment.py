@@ -14,8 +14,8 @@ from bellief.app.experiment_choices import MOST_AGENTS, MOST_RUNS, MOST_STEPS, P
 from bellief.envs import Environment, make
 from bellief.errors import UserError
 from bellief.experiments import RunResult, run
-from bellief.experiments.collect import Collector
 from bellief.experiments.compare import best_average
+from bellief.experiments.event_collector import Collector
 from bellief.experiments.event_loop import Reading, Snapshot
 from bellief.files import to_csv
 from bellief.plots.density import common_window

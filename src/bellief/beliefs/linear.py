@@ -36,7 +36,7 @@ from bellief.beliefs import matrix_normal
 from bellief.beliefs.matrix_normal import Regression
 from bellief.errors import UserError
 from bellief.features import Features
-from bellief.mdp.linear import DYNAMICS, Form, LinearGaussianMDP
+from bellief.mdp.linear_mdp import DYNAMICS, Form, LinearGaussianMDP
 from bellief.types import BoxSpaces, Transition
 
 

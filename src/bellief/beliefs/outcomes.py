@@ -37,7 +37,7 @@ from jaxtyping import Array, Float, Int, Key
 from bellief.beliefs import dirichlet, normal_gamma
 from bellief.beliefs.gamma import sample_log_gamma
 from bellief.beliefs.tabular import as_mdp
-from bellief.mdp.tabular import TabularMDP
+from bellief.mdp.tabular_mdp import TabularMDP
 
 
 class Statistics(NamedTuple):

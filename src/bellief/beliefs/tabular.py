@@ -47,7 +47,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from bellief.beliefs import dirichlet, normal_gamma
 from bellief.errors import UserError
-from bellief.mdp.tabular import TabularMDP
+from bellief.mdp.tabular_mdp import TabularMDP
 from bellief.priors import PAPER_PRIOR as PAPER_PRIOR
 from bellief.priors import PRIORS as PRIORS
 from bellief.priors import SPARSE_PRIOR as SPARSE_PRIOR

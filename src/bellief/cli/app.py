@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bellief.cli import logs, paper, report, serve, show, sweeps, tally, trust
+from bellief.cli import logs, paper, report, serve_command, show, sweeps, tally_command, trust
 from bellief.cli.options import Json, Plot, Quiet, Seed, between, count, split_settings
 from bellief.cli.progress import progress
 from bellief.cli.run_folder import save_run, unfinished_run
@@ -42,8 +42,8 @@ def _root(
 
 logs.register(app)
 trust.register(app)
-tally.register(app)
-serve.register(app)
+tally_command.register(app)
+serve_command.register(app)
 
 
 @app.command()
@@ -225,6 +225,6 @@ def demo(
 @app.command()
 def doctor(json: Json = False, quiet: Quiet = False) -> None:
     """Check versions, devices and folders, run a short self-test, and say how to solve each problem."""
-    from bellief.cli.doctor import doctor as examine
+    from bellief.cli.doctor_command import doctor as examine
 
     examine(json, quiet)

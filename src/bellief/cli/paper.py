@@ -80,25 +80,25 @@ def paper(
         return
     check_scale(scale)
     changes = dict(read_size(text) for text in sizes or [])
-    from bellief.paper import run
+    from bellief.paper import run_paper
 
-    request = run.Request(chosen, scale, out, reuse or [], changes)
+    request = run_paper.Request(chosen, scale, out, reuse or [], changes)
     if write_spec is not None:
-        _write_specs(run.specs_of(request), write_spec, json)
+        _write_specs(run_paper.specs_of(request), write_spec, json)
         return
     if dry_run:
-        document = run.estimate(request, workers)
+        document = run_paper.estimate(request, workers)
         show.print_json(document) if json else _print_estimate(document)
         return
     if draw_only and reuse:
-        run.take_over(request)
+        run_paper.take_over(request)
     elif draw_only and not request.folder.is_dir():
         raise UserError(f"--draw-only has nothing to draw: there is no folder {request.folder}.")
     if not draw_only:
-        _compute(run, request, engine, address, workers, every, json or quiet)
-    written = run.write_everything(request)
+        _compute(request, engine, address, workers, every, json or quiet)
+    written = run_paper.write_everything(request)
     if docs is not None or readme is not None:
-        _write_pages(run.summarise(run.Folder(request.folder), scale), docs, readme, written)
+        _write_pages(run_paper.summarise(run_paper.Folder(request.folder), scale), docs, readme, written)
     show.print_json(written) if json else _print_verdicts(written)
 
 
@@ -111,24 +111,26 @@ def _check_published(*options: Any) -> None:
 
 def _published(chosen: list[Any], named: bool, out: Path, docs: Path | None, readme: Path | None, json: bool) -> None:
     """Results that are part of the package; nothing is computed."""
-    from bellief.paper import run
+    from bellief.paper import run_paper
     from bellief.paper.summary import published
 
     # The page has every picture; files of single items are written for those that are named.
-    written = run.write_report(published(), chosen if named else [], out / "published")
+    written = run_paper.write_report(published(), chosen if named else [], out / "published")
     _write_pages(published(), docs, readme, written)
     show.print_json(written) if json else _print_verdicts(written)
 
 
 def _write_pages(summary: Any, docs: Path | None, readme: Path | None, written: dict[str, Any]) -> None:
-    from bellief.paper import pages
+    from bellief.paper import documentation_pages
 
-    more = [] if docs is None else pages.write_pages(summary, docs)
-    more += [] if readme is None else [pages.fill_readme(summary, readme)]
+    more = [] if docs is None else documentation_pages.write_pages(summary, docs)
+    more += [] if readme is None else [documentation_pages.fill_readme(summary, readme)]
     written["files"] += [str(path) for path in more]
 
 
-def _compute(run: Any, request: Any, engine: str, address: str | None, workers: Any, every: float, quiet: bool) -> None:
+def _compute(request: Any, engine: str, address: str | None, workers: Any, every: float, quiet: bool) -> None:
+    from bellief.paper import run_paper
+
     def tell(text: str) -> None:
         if not quiet:
             typer.echo(text, err=True)
@@ -138,9 +140,9 @@ def _compute(run: Any, request: Any, engine: str, address: str | None, workers: 
         options = (engine, address, workers, every, False, False, quiet, "the same command", False)
         compute_sweeps(wanted, request.folder, None, *options)
 
-    with run.computations_beside(request, engine, workers):
-        run.run_sweeps(request, go)
-    run.run_computations(request, tell)
+    with run_paper.computations_beside(request, engine, workers):
+        run_paper.run_sweeps(request, go)
+    run_paper.run_computations(request, tell)
 
 
 def _list(chosen: list[Any], json: bool) -> None:
@@ -199,7 +201,7 @@ def _time(seconds: float) -> str:
 
 def _print_verdicts(document: dict[str, Any]) -> None:
     """The report's path first, then the claims by verdict; those that were not decided are counted."""
-    from bellief.paper.document import ORDER
+    from bellief.paper.paper_report import ORDER
     from bellief.report.document import TOO_SMALL
 
     pictures = [path for path in document["files"] if path.endswith(".png")]

@@ -240,7 +240,7 @@ def _store(context: typer.Context) -> None:
 @store_app.command(name="ls")
 def store_ls(folder: Folder, json: options.Json = False) -> None:
     """List what the folder holds, by environment and agent."""
-    from bellief.sweeps.read import open_store
+    from bellief.sweeps.store_reader import open_store
 
     document = open_store(folder).to_dict()
     if json:
@@ -269,7 +269,7 @@ def store_verify(
     json: options.Json = False,
 ) -> None:
     """Find missing files, compare every file with its hash, and compute a random cell again to compare it."""
-    from bellief.sweeps.read import open_store
+    from bellief.sweeps.store_reader import open_store
     from bellief.sweeps.verify import verify
 
     report = verify(open_store(folder), recompute, seed)
@@ -297,7 +297,7 @@ def store_export(
     json: options.Json = False,
 ) -> None:
     """Write all curves into one file: environment, agent, run, step, total, smoothed."""
-    from bellief.sweeps.read import open_store
+    from bellief.sweeps.store_reader import open_store
 
     rows = open_store(folder).export(to)
     if json:

@@ -22,12 +22,12 @@ from jaxtyping import Float, Int
 from bellief.decisions import logged_worlds
 from bellief.decisions.worlds import draw_world, simulate, true_values
 from bellief.errors import UserError
-from bellief.evaluation.checks import check_choice, check_memory, check_numbers
 from bellief.evaluation.knowledge import EndlessError, bounded
 from bellief.evaluation.logged_prior import NAMES
 from bellief.evaluation.policy_value import evaluate
 from bellief.evaluation.posterior import interval
 from bellief.evaluation.problem import Problem, prepare
+from bellief.evaluation.question_checks import check_choice, check_memory, check_numbers
 from bellief.evaluation.sampled import SampledMDPs
 from bellief.priors import PAPER_PRIOR, PRIORS, Prior
 from bellief.registry import METHODS

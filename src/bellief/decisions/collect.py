@@ -8,9 +8,9 @@ from jaxtyping import Float, Int
 
 from bellief.decisions import slopes
 from bellief.errors import UserError
-from bellief.evaluation.checks import check_numbers
 from bellief.evaluation.policy_forms import read_policy
 from bellief.evaluation.problem import Problem, prepare
+from bellief.evaluation.question_checks import check_numbers
 from bellief.evaluation.rows import sums
 from bellief.evaluation.sampled import SampledMDPs
 from bellief.logs.labels import Labels, name_of

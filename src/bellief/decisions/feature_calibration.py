@@ -12,8 +12,8 @@ from scipy import special, stats
 
 from bellief.beliefs.linear import Prior
 from bellief.decisions.certificates import Calibration, Certificate, Tally
-from bellief.evaluation.checks import check_choice, check_numbers
-from bellief.evaluation.features import METHODS, evaluate_features
+from bellief.evaluation.feature_evaluation import METHODS, evaluate_features
+from bellief.evaluation.question_checks import check_choice, check_numbers
 from bellief.logs.feature_log import FeatureTransitions, Units
 from bellief.logs.transitions import Transitions
 

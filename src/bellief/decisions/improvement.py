@@ -8,12 +8,12 @@ from jaxtyping import Bool, Float, Int
 
 from bellief.decisions.policy_comparison import PolicyComparison, comparison_of
 from bellief.errors import UserError
-from bellief.evaluation.checks import check_choice, check_numbers
 from bellief.evaluation.diagnostics import FEW_VISITS
 from bellief.evaluation.policy_value import posterior_of
 from bellief.evaluation.posterior import ValuePosterior
 from bellief.evaluation.problem import prepare
 from bellief.evaluation.question import Question
+from bellief.evaluation.question_checks import check_choice, check_numbers
 from bellief.evaluation.sampled import Explored, SampledMDPs
 from bellief.logs.labels import Labels, name_of
 

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from bellief.errors import UserError
-from bellief.evaluation.checks import check_numbers
+from bellief.evaluation.question_checks import check_numbers
 from bellief.logs.feature_columns import refuse_features
 from bellief.logs.transitions import Transitions
 from bellief.watch import pause_point

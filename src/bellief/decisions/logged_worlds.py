@@ -28,7 +28,7 @@ from jaxtyping import Float, Int
 
 from bellief.decisions.worlds import World, dirichlet
 from bellief.evaluation import reward_levels
-from bellief.evaluation.base import Base
+from bellief.evaluation.base_measure import Base
 from bellief.evaluation.logged_prior import REWARD_SHAPE, ROW_WEIGHT, STATE_WEIGHT
 from bellief.evaluation.problem import Problem, prepare
 from bellief.logs.transitions import Transitions

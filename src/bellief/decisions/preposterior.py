@@ -21,7 +21,7 @@ from bellief.decisions.collect import removed
 from bellief.evaluation import rewards
 from bellief.evaluation.problem import Problem
 from bellief.evaluation.sampled import SampledMDPs
-from bellief.logs import moments
+from bellief.logs import reward_moments
 from bellief.logs.tally import Tally
 from bellief.watch import pause_point
 
@@ -226,7 +226,9 @@ def combine(first: Tally, second: Tally) -> Tally:
         pair = log.cell_state * log.actions + log.cell_action
         key = (pair * 2 + log.cell_terminated) * (log.states + 1) + log.cell_next + 1
         parts.append((key, log.cell_count, log.cell_mean, log.cell_squares, log.cell_low, log.cell_high))
-    cells = moments.merge(moments.Moments(*(np.concatenate(fields) for fields in zip(*parts, strict=True))))
+    cells = reward_moments.merge(
+        reward_moments.Moments(*(np.concatenate(fields) for fields in zip(*parts, strict=True)))
+    )
     pair, following = np.divmod(cells.key, first.states + 1)
     pair, ended = np.divmod(pair, 2)
     return dataclasses.replace(

@@ -6,9 +6,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from bellief.evaluation import chains, rewards
-from bellief.evaluation.checks import check_numbers
 from bellief.evaluation.problem import prepare
 from bellief.evaluation.question import Question
+from bellief.evaluation.question_checks import check_numbers
 from bellief.evaluation.rows import sums
 from bellief.evaluation.sampled import SampledMDPs, Worlds, by_state
 from bellief.logs.labels import Labels

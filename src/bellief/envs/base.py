@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from bellief.errors import UserError
-from bellief.mdp.tabular import Outcomes, TabularMDP, to_mdp
+from bellief.mdp.tabular_mdp import Outcomes, TabularMDP, to_mdp
 from bellief.registry import ENVIRONMENTS, find
 from bellief.types import Spaces
 

@@ -5,7 +5,7 @@ import numpy as np
 from bellief.envs.base import Environment, single_start
 from bellief.envs.checks import check_count, check_probability
 from bellief.envs.grid import ACTION_NAMES, FLOOR, GOAL, GridView, moves_with_slip, parse_layout
-from bellief.mdp.tabular import make_outcomes
+from bellief.mdp.tabular_mdp import make_outcomes
 
 
 def grid5(size: int = 5, slip: float = 0.2) -> Environment:

@@ -6,7 +6,7 @@ from bellief.envs.base import Environment, single_start
 from bellief.envs.checks import check_count, check_number
 from bellief.envs.grid import FLOOR, GOAL, GridView, parse_layout
 from bellief.errors import UserError
-from bellief.mdp.tabular import make_outcomes
+from bellief.mdp.tabular_mdp import make_outcomes
 
 LEFT, RIGHT = 0, 1
 

@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 from bellief.envs.base import Environment
 from bellief.errors import UserError
-from bellief.mdp.tabular import make_outcomes
+from bellief.mdp.tabular_mdp import make_outcomes
 from bellief.types import Spaces
 
 # More states than this make a dense belief of more memory than machines have.

@@ -7,7 +7,7 @@ import numpy as np
 from bellief.envs.base import Environment, single_start
 from bellief.envs.checks import check_count, check_number
 from bellief.envs.nchain import bracketed
-from bellief.mdp.tabular import make_outcomes
+from bellief.mdp.tabular_mdp import make_outcomes
 
 
 def double_loop(left_reward: float = 2.0, right_reward: float = 1.0, length: int = 5) -> Environment:

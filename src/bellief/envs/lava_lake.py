@@ -7,7 +7,7 @@ import numpy as np
 from bellief.envs.base import Environment, single_start
 from bellief.envs.checks import check_number, check_probability
 from bellief.envs.grid import ACTION_NAMES, GOAL, LAVA, GridView, moves_with_slip, parse_layout
-from bellief.mdp.tabular import make_outcomes
+from bellief.mdp.tabular_mdp import make_outcomes
 
 LAYOUT_5X7 = """\
 A.LLL.G

@@ -8,7 +8,7 @@ from bellief.envs.base import Environment, single_start
 from bellief.envs.checks import check_probability
 from bellief.envs.grid import ACTION_NAMES, FLAG, GOAL, GridView, moves_with_slip, parse_layout
 from bellief.errors import UserError
-from bellief.mdp.tabular import make_outcomes
+from bellief.mdp.tabular_mdp import make_outcomes
 
 LAYOUT = """\
 S#F.#.G

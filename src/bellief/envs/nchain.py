@@ -6,7 +6,7 @@ import numpy as np
 
 from bellief.envs.base import Environment, single_start
 from bellief.envs.checks import check_count, check_number, check_probability
-from bellief.mdp.tabular import make_outcomes
+from bellief.mdp.tabular_mdp import make_outcomes
 
 BACK, FORWARD = 0, 1
 # The transition table has a number for each pair of states.

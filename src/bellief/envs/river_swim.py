@@ -5,7 +5,7 @@ import numpy as np
 from bellief.envs.base import Environment, single_start
 from bellief.envs.checks import check_count, check_number
 from bellief.envs.nchain import ChainView
-from bellief.mdp.tabular import make_outcomes
+from bellief.mdp.tabular_mdp import make_outcomes
 
 LEFT, RIGHT = 0, 1
 

@@ -5,7 +5,7 @@ import numpy as np
 from bellief.envs.base import Environment, single_start
 from bellief.envs.checks import check_count, check_probability
 from bellief.envs.grid import FLOOR, GOAL, WALL, GridLayout, GridView, parse_layout
-from bellief.mdp.tabular import make_outcomes
+from bellief.mdp.tabular_mdp import make_outcomes
 
 # In the order of rlberry, and these directions as places in `grid.DIRECTIONS`.
 ROOM_ACTIONS = ("left", "right", "up", "down")

@@ -4,16 +4,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bellief.evaluation.features import FeatureSettings, evaluate_features
+    from bellief.evaluation.feature_evaluation import FeatureSettings, evaluate_features
     from bellief.evaluation.policy_value import evaluate
     from bellief.evaluation.posterior import ValuePosterior
 
 # Imported when first used: a command needs a few of them.
 _HOMES = {
-    "FeatureSettings": "features",
+    "FeatureSettings": "feature_evaluation",
     "ValuePosterior": "posterior",
     "evaluate": "policy_value",
-    "evaluate_features": "features",
+    "evaluate_features": "feature_evaluation",
 }
 
 __all__ = [

@@ -7,10 +7,10 @@ import numpy as np
 from jaxtyping import Float
 
 from bellief.errors import UserError
-from bellief.evaluation.checks import check_draws
 from bellief.evaluation.linear_term import LinearTerms
 from bellief.evaluation.posterior import Errors
 from bellief.evaluation.problem import Part, Problem
+from bellief.evaluation.question_checks import check_draws
 from bellief.evaluation.sampled import SampledMDPs, Worlds
 from bellief.evaluation.start_law import ClosedForm, StartLaw, start_law
 from bellief.evaluation.value_moments import start_moments

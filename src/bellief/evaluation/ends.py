@@ -6,7 +6,7 @@ import weakref
 import numpy as np
 from jaxtyping import Bool, Int
 
-from bellief.logs import moments
+from bellief.logs import reward_moments
 from bellief.logs.tally import Tally
 
 _MERGED: "weakref.WeakKeyDictionary[Tally, Tally]" = weakref.WeakKeyDictionary()
@@ -29,7 +29,7 @@ def merged_ends(log: Tally) -> Tally:
     if merged is None:
         key = pair * (log.states + 1) + log.cell_outcome
         fields = log.cell_count, log.cell_mean, log.cell_squares, log.cell_low, log.cell_high
-        cells = moments.merge(moments.Moments(key, *fields))
+        cells = reward_moments.merge(reward_moments.Moments(key, *fields))
         pair, outcome = np.divmod(cells.key, log.states + 1)
         ended = outcome == log.states
         merged = dataclasses.replace(

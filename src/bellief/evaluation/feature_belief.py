@@ -8,7 +8,7 @@ from bellief.beliefs import ending, linear
 from bellief.beliefs.matrix_normal import Regression
 from bellief.evaluation.feature_priors import regression_prior, scales_of
 from bellief.logs.feature_log import FeatureTransitions, Units
-from bellief.mdp.linear import Form
+from bellief.mdp.linear_mdp import Form
 from bellief.types import BoxSpaces
 
 

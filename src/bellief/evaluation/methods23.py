@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from bellief.beliefs import tabular
-from bellief.evaluation.checks import check_memory
 from bellief.evaluation.dense_belief import SAMPLER, STEP_STREAM, draw_mdps
+from bellief.evaluation.question_checks import check_memory
 from bellief.induction import stationary
 from bellief.mdp import bellman
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from bellief.beliefs import tabular
 from bellief.errors import UserError
-from bellief.evaluation.checks import check_memory
 from bellief.evaluation.dense_belief import DRAW_STREAM, SAMPLER, STEP_STREAM, belief_from, draw_mdps
 from bellief.evaluation.methods23 import METHODS23, evaluate_methods23
 from bellief.evaluation.problem import Problem
 from bellief.evaluation.question import Question
+from bellief.evaluation.question_checks import check_memory
 from bellief.fast import enabled
 from bellief.induction import evaluate as induction
 from bellief.induction import method1

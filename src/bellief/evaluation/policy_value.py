@@ -9,12 +9,12 @@ from jaxtyping import Float
 from bellief.errors import UserError
 from bellief.evaluation import bootstrap
 from bellief.evaluation.accuracy import Enough, StartDraws, check_accuracy, until
-from bellief.evaluation.checks import check_choice, check_numbers
 from bellief.evaluation.knowledge import bounded, knowledge
 from bellief.evaluation.logged_prior import even_name
 from bellief.evaluation.posterior import ValuePosterior, errors_of
 from bellief.evaluation.problem import Problem, prepare
 from bellief.evaluation.question import JAX_METHODS, SAMPLED, Question
+from bellief.evaluation.question_checks import check_choice, check_numbers
 from bellief.evaluation.value_moments import matched_draws, roughness, second_order
 from bellief.logs import FeatureTransitions, as_log, as_transitions
 from bellief.priors import Prior
@@ -245,7 +245,7 @@ def posterior_of(
 
 def _features(given: dict[str, Any], *arguments: Any, **options: Any) -> ValuePosterior:
     """States that are vectors have a belief of their own, and options that mean nothing there are refused."""
-    from bellief.evaluation.features import evaluate_features
+    from bellief.evaluation.feature_evaluation import evaluate_features
 
     for name, value in given.items():
         if value is not None:

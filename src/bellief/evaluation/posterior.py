@@ -226,7 +226,7 @@ class ValuePosterior:
 
     def plot(self, states: Sequence[int | str] | None = None, ax: "Axes | None" = None) -> "Axes":
         """Densities of the values of some states (all of them up to eight, else the start value)."""
-        from bellief.plots.posterior import plot_posterior
+        from bellief.plots.value_pictures import plot_posterior
 
         if states is not None:
             states = [find("state", state, self.states, self.state_labels) for state in states]

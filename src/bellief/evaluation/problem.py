@@ -10,11 +10,11 @@ from jaxtyping import Bool, Float, Int
 
 from bellief.errors import UserError
 from bellief.evaluation import noise, reward_levels, rewards, rows
-from bellief.evaluation.base import Base
-from bellief.evaluation.checks import check_choice, check_draws, steps_that_count
+from bellief.evaluation.base_measure import Base
 from bellief.evaluation.ends import merged_ends, only_ends, split_outcomes
 from bellief.evaluation.logged_prior import even_name, read_prior
 from bellief.evaluation.mean_mdp import MeanMDP
+from bellief.evaluation.question_checks import check_choice, check_draws, steps_that_count
 from bellief.evaluation.support import read_support
 from bellief.logs import as_tally, labels
 from bellief.logs.labels import name_of, shown

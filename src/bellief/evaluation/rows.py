@@ -7,7 +7,7 @@ of atoms: sizes by breaking a stick at Beta(1, w) points, places from b (Sethura
 number and is cut where the expected mass beyond is below `REMAINDER`, so the cost of a row grows with what was seen of
 it, not with the number of states. Where the prior weighs so much that this would take more atoms than there are
 outcomes (the paper's prior), or where the possible outcomes are given, every possible outcome is a cell of its own.
-The base measure is even, or taken from the log (`evaluation.base`).
+The base measure is even, or taken from the log (`evaluation.base_measure`).
 
 >>> import numpy as np
 >>> from bellief.evaluation import rows
@@ -29,7 +29,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from bellief.evaluation import noise
-from bellief.evaluation.base import Base
+from bellief.evaluation.base_measure import Base
 
 # Mass of a row at which breaking it into atoms ends.
 REMAINDER = 1e-6

@@ -23,8 +23,8 @@ from jaxtyping import Float, Int
 
 from bellief.evaluation import chains, rewards, rows
 from bellief.evaluation.blas import one_thread, workers
-from bellief.evaluation.checks import batch_draws
 from bellief.evaluation.problem import Part, Problem
+from bellief.evaluation.question_checks import batch_draws
 from bellief.watch import shared_pause_point
 
 # Random numbers that are drawn at a time: enough that threads seldom wait for one another (see `noise.BLOCK`), and no

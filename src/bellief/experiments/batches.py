@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellief.experiments.checkpoints import Checkpoints, Progress, gather, gather_saved
-from bellief.experiments.collect import Collector
+from bellief.experiments.event_collector import Collector
 from bellief.experiments.event_loop import Snapshot
 from bellief.fast import placement
 from bellief.fast.placement import Places

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from concurrent.futures import CancelledError
 from typing import Any, Protocol
 
-from bellief.experiments.collect import Collector
+from bellief.experiments.event_collector import Collector
 from bellief.experiments.event_loop import Plan, Snapshot
 from bellief.experiments.gymnasium_loop import ReplayError
 

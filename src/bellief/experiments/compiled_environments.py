@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from bellief.envs.box import BoxEnvironment
 from bellief.experiments.event_loop import Reading, Survival, unbiased
-from bellief.mdp.tabular import Outcomes
+from bellief.mdp.tabular_mdp import Outcomes
 from bellief.types import Transition, default_precision
 
 

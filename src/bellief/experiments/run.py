@@ -15,8 +15,8 @@ from bellief.envs.box import BoxEnvironment
 from bellief.errors import UserError
 from bellief.experiments.batches import by_run, run_batches
 from bellief.experiments.checkpoints import Checkpoints
-from bellief.experiments.collect import EPISODE_COUNTS, Collector
 from bellief.experiments.compiled_steps import batch_keys
+from bellief.experiments.event_collector import EPISODE_COUNTS, Collector
 from bellief.experiments.event_loop import Snapshot
 from bellief.experiments.results import RunResult, check_size, reading_steps
 from bellief.experiments.settings import build_config

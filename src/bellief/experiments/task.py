@@ -193,17 +193,17 @@ def open_task(
             raise UserError("table and bins are for Gymnasium environments; leave them out for this one.")
         return CompiledTask(env if isinstance(env, Environment | BoxEnvironment) else make_any(env, **parameters))
     # Gymnasium is imported only where it is used: the compiled loop runs on machines without it.
-    from bellief.envs import continuous, discrete
+    from bellief.envs import discrete, gymnasium_box
 
     if table:
         if bins is not None:
             raise UserError("A transition table has states already; leave out either table or bins.")
         return CompiledTask(discrete.read_table(env, **parameters))
     if bins is None and kind != DISCRETE:
-        real, own, termination = continuous.open_gymnasium(env, parameters)
+        real, own, termination = gymnasium_box.open_gymnasium(env, parameters)
         with contextlib.closing(real):
-            if continuous.has_box(real):
-                return GymnasiumTask(env, own, continuous.box_spaces(real, env, termination))
+            if gymnasium_box.has_box(real):
+                return GymnasiumTask(env, own, gymnasium_box.box_spaces(real, env, termination))
     with contextlib.closing(discrete.make_gymnasium(env, bins, **parameters)) as real:
         return GymnasiumTask(env, parameters, discrete.gymnasium_spaces(real, env), bins)
 

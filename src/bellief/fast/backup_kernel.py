@@ -12,7 +12,7 @@ from jax.experimental import pallas
 from jax.experimental.pallas import triton
 from jaxtyping import Array, Float, Int
 
-from bellief.mdp.tabular import TabularMDP
+from bellief.mdp.tabular_mdp import TabularMDP
 
 # States and next states that are worked on at once, and groups of 32 threads that do so.
 ROWS, WIDTH, WARPS = 64, 64, 4

@@ -21,7 +21,7 @@ from jaxtyping import Array, Float, Int, Key
 from bellief.agents import bbi_paper, rules
 from bellief.fast import gaussian_induction
 from bellief.induction import method1, weights
-from bellief.mdp.tabular import TabularMDP
+from bellief.mdp.tabular_mdp import TabularMDP
 
 # Threads that share a run come in groups of 32.
 WARPS = 4

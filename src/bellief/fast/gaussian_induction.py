@@ -19,7 +19,7 @@ from bellief.induction import evaluate as induction
 from bellief.induction import method1, weights
 from bellief.induction.method1 import Diagnostics, Progress, Settings
 from bellief.mdp import bellman, utilities
-from bellief.mdp.tabular import TabularMDP
+from bellief.mdp.tabular_mdp import TabularMDP
 
 # Float32 holds numbers that are 10^18 times smaller.
 SAFE = 1e-20

@@ -6,7 +6,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from bellief.agents import rules
 from bellief.beliefs import gamma
-from bellief.mdp.tabular import TabularMDP
+from bellief.mdp.tabular_mdp import TabularMDP
 from bellief.values import gaussian
 
 # Single-precision numbers that a CPU works on at once. The rest of a row is computed number by number, which for short

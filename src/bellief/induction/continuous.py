@@ -10,8 +10,8 @@ discrete case: given its model psi_i is a point, so nothing is redrawn and no we
 >>> import jax, jax.numpy as jnp
 >>> from bellief.features import parse
 >>> from bellief.induction import continuous
->>> from bellief.mdp.linear import Form, LinearGaussianMDP
->>> from bellief.values.linear import make_design
+>>> from bellief.mdp.linear_mdp import Form, LinearGaussianMDP
+>>> from bellief.values.linear_values import make_design
 >>> line, box = parse("constant+raw", 1), jnp.array([[-1.0], [1.0]])
 >>> form = Form("difference", line, line)
 >>> moves = jnp.array([[[-0.1], [0.0]], [[0.1], [0.0]]])  # action 0 goes left, action 1 right; it pays to be right
@@ -50,10 +50,10 @@ from jaxtyping import Array, Float, Key
 
 from bellief.features import Features
 from bellief.induction import weights as mdp_weights
-from bellief.mdp import linear as linear_mdp
-from bellief.mdp.linear import Form, LinearGaussianMDP
-from bellief.values import linear
-from bellief.values.linear import Design, LinearValue
+from bellief.mdp import linear_mdp
+from bellief.mdp.linear_mdp import Form, LinearGaussianMDP
+from bellief.values import linear_values
+from bellief.values.linear_values import Design, LinearValue
 
 # Action probabilities in states with the given features (one column per state), where Q has the given weights (one row
 # per model). Long axes come last: with actions last, XLA's code for a CPU is ten times slower.
@@ -257,7 +257,7 @@ def by_gaussian(
 
     def step(carry, given):
         (belief, utilities, span, plans), (row, step_key) = carry, given
-        draws = linear.sample(step_key, belief, samples)
+        draws = linear_values.sample(step_key, belief, samples)
         here = follow(near_columns, belief.mean[None])
         values = jnp.sum((draws @ near_columns) * here, axis=1)
         log_weight = mdp_weights.log_likelihood(values, utilities, sigma, likelihood)
@@ -268,7 +268,7 @@ def by_gaussian(
         if limits is not None:
             later = jnp.clip(later, *span)
             span = _next_range(limits, discount, span)
-        fitted = linear.fit(design, _back_up(*ahead[1:], discount, later), weight[:, owner])
+        fitted = linear_values.fit(design, _back_up(*ahead[1:], discount, later), weight[:, owner])
         plans = plans.at[row].set(fitted.mean)
         if rollouts is None:
             taken = follow(near_columns, fitted.mean[None])
@@ -278,7 +278,7 @@ def by_gaussian(
         return (fitted, utilities, span, plans), jnp.mean(mdp_weights.effective_sample_size(weight))
 
     first = (
-        linear.point(actions, design.root),
+        linear_values.point(actions, design.root),
         jnp.zeros((models, utility_samples, utility_states), ahead.reward.dtype),
         jnp.zeros(2, ahead.reward.dtype),
         jnp.zeros((horizon, actions, size), ahead.reward.dtype),

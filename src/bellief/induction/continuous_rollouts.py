@@ -10,7 +10,7 @@ the average of the rollouts, which is unbiased. Both cost O(H^2) steps of the mo
 >>> import jax, jax.numpy as jnp
 >>> from bellief.features import parse
 >>> from bellief.induction import continuous_rollouts as rollouts
->>> from bellief.mdp.linear import Form, LinearGaussianMDP
+>>> from bellief.mdp.linear_mdp import Form, LinearGaussianMDP
 >>> line, box = parse("constant+raw", 1), jnp.array([[-9.0], [9.0]])
 >>> moves, pay = jnp.array([[[1.0], [0.0]]]), jnp.array([[0.0, 1.0]])  # one action goes right by 1; a step pays s
 >>> model = LinearGaussianMDP(moves, jnp.zeros((1, 1, 1)), pay, jnp.array(0.0), box)
@@ -30,8 +30,8 @@ from jaxtyping import Array, Float, Int, Key
 
 from bellief.features import Features
 from bellief.induction.continuous import RewardRange
-from bellief.mdp import linear as linear_mdp
-from bellief.mdp.linear import Form, LinearGaussianMDP
+from bellief.mdp import linear_mdp
+from bellief.mdp.linear_mdp import Form, LinearGaussianMDP
 
 # Utilities for V_i from a key, the weights of Q of all steps so far (row n has n + 1 steps to go) and the row of V_i.
 Utilities = Callable[[Key[Array, ""], Float[Array, "H A F"], Int[Array, ""]], Float[Array, "J L M"]]

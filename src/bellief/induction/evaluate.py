@@ -33,7 +33,7 @@ from jaxtyping import Array, Float, Key
 from bellief.errors import UserError
 from bellief.induction import method1
 from bellief.mdp import bellman, utilities
-from bellief.mdp.tabular import TabularMDP
+from bellief.mdp.tabular_mdp import TabularMDP
 from bellief.replaceable import replaceable
 from bellief.values import joint
 

@@ -6,7 +6,7 @@ same models check.
 >>> import jax, jax.numpy as jnp
 >>> from bellief.features import parse
 >>> from bellief.induction import evaluate_box
->>> from bellief.mdp.linear import Form, LinearGaussianMDP
+>>> from bellief.mdp.linear_mdp import Form, LinearGaussianMDP
 >>> line, box = parse("constant+raw", 1), jnp.array([[-1.0], [1.0]])
 >>> form, stays = Form("difference", line, line), lambda state: jnp.array(0.0)
 >>> still = LinearGaussianMDP(jnp.zeros((1, 2, 1)), jnp.zeros((1, 1, 1)), jnp.array([[0.0, 1.0]]), jnp.array(0.0), box)
@@ -31,8 +31,8 @@ from jaxtyping import Array, Float, Key
 from bellief.errors import UserError
 from bellief.features import Features
 from bellief.induction import continuous
-from bellief.mdp.linear import Form, LinearGaussianMDP
-from bellief.values import linear
+from bellief.mdp.linear_mdp import Form, LinearGaussianMDP
+from bellief.values import linear_values
 
 Policy = Callable[[Float[Array, "D"]], Float[Array, "A"]]
 Ends = Callable[[Float[Array, "D"]], Float[Array, ""]]
@@ -88,7 +88,7 @@ def evaluate(
     ahead = continuous.look_ahead(form, models, states, following, end_probability, settings.features, bounds)
     if limits is not None:
         ahead = continuous.limit_rewards(ahead, limits)
-    design = linear.make_design(_describe(settings, bounds, states), settings.ridge)
+    design = linear_values.make_design(_describe(settings, bounds, states), settings.ridge)
     # Probabilities in the states themselves, and in those that every model and action leads to.
     here = continuous.over_states(policy, states).T
     there = continuous.over_states(policy, following)
@@ -115,7 +115,7 @@ def evaluate(
             settings.utility_samples,
             min(settings.utility_states, states.shape[0]),
         )
-        weights = linear.sample(draw_key, belief, settings.samples)
+        weights = linear_values.sample(draw_key, belief, settings.samples)
     columns = _describe(settings, bounds, queries).T
     return jnp.sum((weights @ columns) * continuous.over_states(policy, queries).T, axis=1)
 

@@ -4,11 +4,12 @@ the joint belief with as many groups as MDPs, and what lies between (see docs/co
 >>> import jax, numpy as np
 >>> from bellief.envs import make
 >>> from bellief.induction import grouped
->>> from bellief.values import grouped as belief
+>>> from bellief.values import grouped_values
 >>> worlds = [make("nchain", slip=slip).mdp(discount=0.9) for slip in (0.05, 0.1, 0.2, 0.3)]
 >>> mdps = jax.tree.map(lambda *leaves: np.float32(leaves), *worlds)
 >>> policy = np.full((5, 2), 0.5, np.float32)
->>> spread = [float(belief.sd(grouped.by_groups(mdps, policy, horizon=50, count=count))[0]) for count in (1, 2, 4)]
+>>> beliefs = [grouped.by_groups(mdps, policy, horizon=50, count=count) for count in (1, 2, 4)]
+>>> spread = [float(grouped_values.sd(belief)[0]) for belief in beliefs]
 >>> spread == sorted(spread)
 True
 """
@@ -18,8 +19,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from bellief.mdp import bellman
-from bellief.mdp.tabular import TabularMDP
-from bellief.values import grouped
+from bellief.mdp.tabular_mdp import TabularMDP
+from bellief.values import grouped_values
 
 
 def by_groups(
@@ -28,7 +29,7 @@ def by_groups(
     horizon: int,
     count: int,
     group: Int[Array, "J"] | None = None,
-) -> grouped.Grouped:
+) -> grouped_values.Grouped:
     """`horizon` steps from zero. `mdps` carries a leading axis J; MDPs are grouped by their mean values under the
     policy, unless `group` says otherwise.
     """
@@ -36,8 +37,8 @@ def by_groups(
     discount = mdps.discount.reshape(-1)[0]
     if group is None:
         own = jax.vmap(bellman.evaluate_finite, in_axes=(0, None, None))(mdps, policy, horizon)
-        group = grouped.groups_by_value(jnp.mean(own, axis=1), count)
-    first = grouped.fit(jnp.zeros_like(reward), group, count)
+        group = grouped_values.groups_by_value(jnp.mean(own, axis=1), count)
+    first = grouped_values.fit(jnp.zeros_like(reward), group, count)
     return jax.lax.fori_loop(
-        0, horizon, lambda _, belief: grouped.push_forward(belief, transition, reward, discount), first
+        0, horizon, lambda _, belief: grouped_values.push_forward(belief, transition, reward, discount), first
     )

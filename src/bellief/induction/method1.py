@@ -34,7 +34,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from bellief.errors import UserError
 from bellief.induction import weights
 from bellief.mdp import bellman, utilities
-from bellief.mdp.tabular import TabularMDP
+from bellief.mdp.tabular_mdp import TabularMDP
 from bellief.registry import METHOD1_VALUES, value_belief
 
 UTILITIES = ("sampled", "expected", "values")

@@ -17,7 +17,7 @@ import jax
 from jaxtyping import Array, Float, Key
 
 from bellief.mdp import bellman
-from bellief.mdp.tabular import TabularMDP
+from bellief.mdp.tabular_mdp import TabularMDP
 
 # Memory for MDPs held at once while drawing; enough to keep a CPU busy, small compared with any machine's memory.
 BATCH_BYTES = 128_000_000

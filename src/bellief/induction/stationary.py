@@ -35,7 +35,7 @@ from bellief.induction import bellman_likelihood as shared
 from bellief.induction import method2, method3
 from bellief.induction.bellman_likelihood import Rows
 from bellief.mdp import bellman
-from bellief.mdp.tabular import TabularMDP
+from bellief.mdp.tabular_mdp import TabularMDP
 
 VALUE_PRIORS = ("own", "gaussian")
 

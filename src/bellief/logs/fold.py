@@ -15,8 +15,8 @@ from jaxtyping import Bool, Float, Int, UInt64
 from bellief.logs.axes import GAP, Axis, Doubt
 from bellief.logs.columns import Taken
 from bellief.logs.engine import Relation, path_literal, relation, sound_gzip
-from bellief.logs.moments import Moments, merge
 from bellief.logs.paths import LogFile
+from bellief.logs.reward_moments import Moments, merge
 from bellief.logs.tally import Tally, cell_keys
 
 if TYPE_CHECKING:

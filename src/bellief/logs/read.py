@@ -15,7 +15,7 @@ from bellief.logs.fold import Folding, Unit, units
 from bellief.logs.labels import shown
 from bellief.logs.origin import origin_from
 from bellief.logs.paths import LogFile, expand, scratch_folder
-from bellief.logs.tabular import query_file, table_file
+from bellief.logs.query_results import query_file, table_file
 from bellief.logs.tally import Tally
 from bellief.logs.tally_files import is_tally, read_tallies
 

@@ -10,12 +10,12 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from bellief.errors import UserError
-from bellief.logs import moments
+from bellief.logs import reward_moments
 from bellief.logs.axes import Sizes
 from bellief.logs.labels import Labels
-from bellief.logs.moments import Moments
 from bellief.logs.origin import Origin
-from bellief.logs.rows import Columns
+from bellief.logs.reward_moments import Moments
+from bellief.logs.validated_rows import Columns
 
 if TYPE_CHECKING:
     from bellief.logs.encode import Encoder
@@ -104,12 +104,12 @@ class Tally:
         parts, starts = [], np.zeros(0, np.int64)
         for piece in pieces:
             if len(piece.state):
-                parts.append(moments.of_rows(_row_keys(piece), piece.reward))
+                parts.append(reward_moments.of_rows(_row_keys(piece), piece.reward))
                 more = np.bincount(piece.state[piece.first], minlength=len(starts))
                 more[: len(starts)] += starts
                 starts = more
         encoder.check_rows()
-        cells = moments.merge(Moments(*(np.concatenate(fields) for fields in zip(*parts, strict=True))))
+        cells = reward_moments.merge(Moments(*(np.concatenate(fields) for fields in zip(*parts, strict=True))))
         return cls.assemble(cells, starts, encoder.states.finish(), encoder.actions.finish())
 
     @classmethod
@@ -117,7 +117,7 @@ class Tally:
         cls, rows: Columns, states: int, actions: int, state_labels: Labels = None, action_labels: Labels = None
     ) -> "Tally":
         """Counts of rows that are validated and numbered for good."""
-        cells = moments.of_rows(_row_keys(rows), rows.reward)
+        cells = reward_moments.of_rows(_row_keys(rows), rows.reward)
         starts = np.bincount(rows.state[rows.first], minlength=states)
         return cls.assemble(cells, starts, (states, state_labels, None), (actions, action_labels, None))
 
@@ -177,7 +177,7 @@ class Tally:
     def _pairs(self) -> Moments:
         key = self.cell_state * self.actions + self.cell_action
         fields = self.cell_count, self.cell_mean, self.cell_squares, self.cell_low, self.cell_high
-        return moments.merge(Moments(key, *fields))
+        return reward_moments.merge(Moments(key, *fields))
 
     @functools.cached_property
     def pair_of_cell(self) -> Int[np.ndarray, "C"]:

@@ -14,8 +14,8 @@ from bellief.errors import UserError
 from bellief.logs.axes import Sizes
 from bellief.logs.labels import Labels
 from bellief.logs.origin import Origin
-from bellief.logs.rows import Columns
 from bellief.logs.tally import Tally
+from bellief.logs.validated_rows import Columns
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,10 +8,10 @@ from bellief.logs.axes import Sizes
 from bellief.logs.encode import Encoder
 from bellief.logs.feature_columns import refuse_features
 from bellief.logs.origin import Origin, origin_from
-from bellief.logs.rows import Columns
 from bellief.logs.sources import TableLog
 from bellief.logs.tally import Tally
 from bellief.logs.transitions import Transitions
+from bellief.logs.validated_rows import Columns
 
 
 def rows_of(logs: Sequence[TableLog], states: Sizes, actions: Sizes, labels: bool | None) -> Transitions:

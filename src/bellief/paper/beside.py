@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from bellief.paper.items import ITEMS
-from bellief.paper.run import Request, run_computations
+from bellief.paper.run_paper import Request, run_computations
 
 
 def main(order: str) -> None:

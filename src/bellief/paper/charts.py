@@ -7,8 +7,8 @@ from bellief.paper.agents import BQL_VARIANTS, OURS
 from bellief.paper.claims import plain
 from bellief.paper.computations import READINGS, SIZES
 from bellief.paper.computed_claims import INDUCTION, MEAN_MDP, PRINTED
+from bellief.paper.computed_results import Missing, Results, Runs
 from bellief.paper.items import Item
-from bellief.paper.results import Missing, Results, Runs
 from bellief.paper.tasks import TASKS
 from bellief.plots.statistics import bootstrap
 from bellief.report.document import Chart, Curve, Table

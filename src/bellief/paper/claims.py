@@ -10,8 +10,8 @@ paper leaves open is under-specified.
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from bellief.paper.computed_results import Missing, Results
 from bellief.paper.quotes import QUOTES, Quote
-from bellief.paper.results import Missing, Results
 from bellief.paper.tasks import Size
 from bellief.plots.statistics import Estimate
 from bellief.report.document import NOT_REPRODUCED, REPRODUCED, TOO_SMALL, UNDER_SPECIFIED

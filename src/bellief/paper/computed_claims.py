@@ -8,8 +8,8 @@ import numpy as np
 from bellief.paper.agents import OURS
 from bellief.paper.claims import OPEN, Check, Measured, Outcome, percent, plain, positive, within, worst
 from bellief.paper.computations import READINGS, SIZES
+from bellief.paper.computed_results import Results
 from bellief.paper.identities import STATE_DISTRIBUTIONS
-from bellief.paper.results import Results
 from bellief.paper.tasks import Size
 from bellief.plots.statistics import Estimate, bootstrap, paired_difference
 

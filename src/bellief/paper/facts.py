@@ -4,8 +4,8 @@ import json
 from collections import Counter
 from typing import Any
 
+from bellief.paper.computed_results import Folder, Missing
 from bellief.paper.items import Item
-from bellief.paper.results import Folder, Missing
 from bellief.paper.tasks import TASKS, Size
 
 

@@ -10,7 +10,7 @@ from bellief.paper.agents import HORIZONS, OURS
 from bellief.paper.computations import READINGS, SIZES
 from bellief.paper.items import Item
 from bellief.plots import style
-from bellief.plots.posterior import Comparison, comparison_figure
+from bellief.plots.value_pictures import Comparison, comparison_figure
 from bellief.report.document import Chart, Curve
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bellief.paper.claims import Judgement
-from bellief.paper.document import ORDER
-from bellief.paper.files import to_markdown
+from bellief.paper.item_files import to_markdown
+from bellief.paper.paper_report import ORDER
 from bellief.paper.quotes import ABSTRACT, CONCLUSION, QUOTES, RESULTS
 from bellief.report.document import NOT_REPRODUCED, UNDER_SPECIFIED, Table
 

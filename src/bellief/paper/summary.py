@@ -25,9 +25,9 @@ from bellief.errors import UserError
 from bellief.files import write_whole
 from bellief.paper.charts import charts_of, tables_of
 from bellief.paper.claims import Judgement, Measured, judge_measured, unmeasured
+from bellief.paper.computed_results import Folder, Missing
 from bellief.paper.facts import facts_of, sizes_of
 from bellief.paper.items import ITEMS, POSTERIORS, Item
-from bellief.paper.results import Folder, Missing
 from bellief.paper.tasks import TASKS, Size, size_of
 from bellief.plots.statistics import Estimate
 from bellief.report.document import Chart, Curve, Table

@@ -24,7 +24,7 @@ from bellief.paper.claims import (
     within,
     worst,
 )
-from bellief.paper.results import Missing, Results, Runs
+from bellief.paper.computed_results import Missing, Results, Runs
 from bellief.paper.tasks import Size
 from bellief.plots.statistics import Estimate, bootstrap, paired_difference
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from bellief.plots import style
 from bellief.plots.density import common_window, finite
-from bellief.plots.posterior import ROW_HEIGHT, draw_row, set_title
+from bellief.plots.value_pictures import ROW_HEIGHT, draw_row, set_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

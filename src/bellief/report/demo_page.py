@@ -10,7 +10,7 @@ from bellief.evaluation.posterior import ValuePosterior
 from bellief.experiments.results import RunResult, summarise
 from bellief.plots import style
 from bellief.plots.curves import plot_curve
-from bellief.plots.posterior import Comparison, comparison_figure
+from bellief.plots.value_pictures import Comparison, comparison_figure
 from bellief.report.build import embed
 from bellief.report.demo_results import STUCK_BELOW, Evaluated, stuck
 from bellief.report.document import Document, Picture, Section, Table

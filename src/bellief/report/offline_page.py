@@ -13,7 +13,7 @@ from bellief.decisions.policy_comparison import PolicyComparison
 from bellief.evaluation.posterior import ValuePosterior
 from bellief.files import write_whole
 from bellief.plots.decisions import plot_collection, plot_forecasts, plot_policies
-from bellief.plots.posterior import plot_posterior
+from bellief.plots.value_pictures import plot_posterior
 from bellief.report.build import embed, render
 from bellief.report.document import Document, Picture, Section, Table
 

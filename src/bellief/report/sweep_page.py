@@ -23,7 +23,7 @@ from bellief.registry import looks_like_gymnasium
 from bellief.report.document import Chart, Curve, Document, Section, Table
 from bellief.report.interactive import render
 from bellief.sweeps.cells import canonical
-from bellief.sweeps.read import Condition, Curves, SweepResults, open_store
+from bellief.sweeps.store_reader import Condition, Curves, SweepResults, open_store
 
 REPORT = "report.html"
 MISSING = ("damaged", "started", "pending")

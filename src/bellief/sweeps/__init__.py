@@ -8,19 +8,19 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bellief.sweeps.read import Condition, Curves, SweepResults, open_store
     from bellief.sweeps.spec import Spec, load_spec
     from bellief.sweeps.store import Store
+    from bellief.sweeps.store_reader import Condition, Curves, SweepResults, open_store
     from bellief.sweeps.sweep import run_sweep
 
 _HOMES = {
-    "Condition": "read",
-    "Curves": "read",
+    "Condition": "store_reader",
+    "Curves": "store_reader",
     "Spec": "spec",
     "Store": "store",
-    "SweepResults": "read",
+    "SweepResults": "store_reader",
     "load_spec": "spec",
-    "open_store": "read",
+    "open_store": "store_reader",
     "run_sweep": "sweep",
 }
 

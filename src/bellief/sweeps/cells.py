@@ -14,7 +14,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from bellief.agents.agenda import SELF_SCHEDULED
-from bellief.agents.files import encode_config
+from bellief.agents.saved_agent import encode_config
 from bellief.agents.schedule import steps_of
 from bellief.envs import make_any
 from bellief.errors import UserError, notify_once

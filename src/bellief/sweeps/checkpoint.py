@@ -7,9 +7,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from bellief.agents.files import check_fit, from_numpy, named_leaves, to_numpy
+from bellief.agents.saved_agent import check_fit, from_numpy, named_leaves, to_numpy
 from bellief.errors import UserError
-from bellief.experiments.collect import Collector
+from bellief.experiments.event_collector import Collector
 from bellief.experiments.event_loop import Snapshot
 from bellief.files import read_archive
 from bellief.sweeps.machine import software

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bellief.errors import UserError
-from bellief.experiments.collect import Collector
+from bellief.experiments.event_collector import Collector
 from bellief.experiments.event_loop import Snapshot
 from bellief.experiments.results import check_new_folder
 from bellief.files import sync_folder, write_whole

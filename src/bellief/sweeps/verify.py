@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from bellief.sweeps import tables
+from bellief.sweeps import parquet_tables
 from bellief.sweeps.cells import Cell
 from bellief.sweeps.engines import Job
 from bellief.sweeps.engines.local import Local
-from bellief.sweeps.read import SweepResults
 from bellief.sweeps.store import Damaged, Store
+from bellief.sweeps.store_reader import SweepResults
 
 Problem = dict[str, str]
 
@@ -34,7 +34,7 @@ def verify(results: SweepResults, recompute: int = 1, seed: int | None = None) -
         seed: of that draw; without it, another one each time.
 
     >>> import tempfile
-    >>> from bellief.sweeps.read import open_store
+    >>> from bellief.sweeps.store_reader import open_store
     >>> from bellief.sweeps.spec import Spec
     >>> from bellief.sweeps.engines.batch import Batch
     >>> from bellief.sweeps.sweep import run_sweep
@@ -93,9 +93,9 @@ def _check_cells(results: SweepResults) -> dict[str, str]:
             try:
                 record = results.store.record(cell) or {"files": {}, "content": ""}
                 content = {name: results.store.read(cell, name) for name in record["files"]}
-                if tables.content_hash(content) != record["content"]:
+                if parquet_tables.content_hash(content) != record["content"]:
                     damaged[cell] = f"its numbers are not those of its record: delete cells/{cell}.json"
-            except (Damaged, tables.UnreadableTable) as error:
+            except (Damaged, parquet_tables.UnreadableTable) as error:
                 damaged[cell] = str(error)
             if cell in damaged:
                 results.ledger.entries[cell] = {"status": "damaged"}
@@ -157,5 +157,5 @@ def compare(old: Store, new: Store, cell: str) -> dict[str, Any]:
 
 
 def _totals(store: Store, cell: str) -> np.ndarray:
-    curves = tables.read_parquet(store.read(cell, tables.CURVES)).to_pandas()
+    curves = parquet_tables.read_parquet(store.read(cell, parquet_tables.CURVES)).to_pandas()
     return curves[curves["step"] == curves["step"].max()].sort_values("run")["total"].to_numpy()

@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bellief.agents.files import decode_config
-from bellief.experiments.collect import Collector
+from bellief.agents.saved_agent import decode_config
 from bellief.experiments.compiled_steps import RunKeys, batch_keys
+from bellief.experiments.event_collector import Collector
 from bellief.experiments.event_loop import Snapshot
 from bellief.experiments.gymnasium_loop import ReplayError
 from bellief.experiments.results import reading_steps
 from bellief.experiments.task import inform, open_task
 from bellief.fast import placement
 from bellief.registry import CONTINUOUS
-from bellief.sweeps import tables
+from bellief.sweeps import parquet_tables
 from bellief.sweeps.cells import Cell, agent_module, agent_name, plan_steps
 from bellief.sweeps.checkpoint import CheckpointError, decode, encode
 from bellief.sweeps.machine import fingerprint
@@ -111,13 +111,13 @@ class Chunk:
             runs["actions"] = np.full(len(policies), policies.shape[-1], dtype=np.int32)
             runs["policy"] = [policy.ravel() for policy in policies]
         columns = {
-            tables.CURVES: tables.curves(first, np.asarray(self.readings), curves),
-            tables.RUNS: runs,
-            tables.PLANS: _by_run(gathered.plan_columns(), first),
+            parquet_tables.CURVES: parquet_tables.curves(first, np.asarray(self.readings), curves),
+            parquet_tables.RUNS: runs,
+            parquet_tables.PLANS: _by_run(gathered.plan_columns(), first),
         }
         if self.world.real:
-            columns[tables.EPISODES] = _by_run(gathered.episode_columns(), first)
-        return {name: tables.to_parquet(table) for name, table in columns.items()}
+            columns[parquet_tables.EPISODES] = _by_run(gathered.episode_columns(), first)
+        return {name: parquet_tables.to_parquet(table) for name, table in columns.items()}
 
 
 def _by_run(columns: dict[str, np.ndarray], first: int) -> dict[str, np.ndarray]:

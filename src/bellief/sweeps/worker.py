@@ -116,7 +116,7 @@ def progress_event(message: Any) -> Event | None:
 
 def finished_event(message: Any) -> Event:
     """What is told of a finished cell: its facts, and the smoothed reward of its runs at the end."""
-    from bellief.sweeps.tables import CURVES, content_hash, read_parquet
+    from bellief.sweeps.parquet_tables import CURVES, content_hash, read_parquet
 
     curves = read_parquet(message.tables[CURVES])
     step = curves["step"].to_numpy()

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from bellief.agents.files import load_agent, save_agent
+from bellief.agents.saved_agent import load_agent, save_agent
 from bellief.errors import UserError
 from bellief.testing.programs import Program, read_program, same_program
 from bellief.testing.trial import (

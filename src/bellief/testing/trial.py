@@ -13,7 +13,7 @@ import numpy as np
 from bellief.envs import Environment, make
 from bellief.envs.nchain import ChainView
 from bellief.errors import UserError
-from bellief.mdp.tabular import make_outcomes
+from bellief.mdp.tabular_mdp import make_outcomes
 from bellief.registry import AGENTS, find
 from bellief.testing.programs import same_program
 from bellief.types import Spaces, Transition

@@ -51,7 +51,7 @@ def _condition(cell: Cell) -> str:
 
 def _compute(group: list[Cell], job: Job) -> Iterator[Event]:
     from bellief.experiments.results import READINGS, check_size
-    from bellief.sweeps import tables, work
+    from bellief.sweeps import parquet_tables, work
     from bellief.sweeps.worker import RECORDED, finished_event, progress_event
 
     whole = Cell("batch", group[0].identity | {"width": sum(cell.identity["width"] for cell in group)})
@@ -64,7 +64,7 @@ def _compute(group: list[Cell], job: Job) -> Iterator[Event]:
             seconds = (time.monotonic() - began) / len(group)
             for cell in group:
                 own = {
-                    name: tables.of_runs(table, cell.first, cell.identity["width"])
+                    name: parquet_tables.of_runs(table, cell.first, cell.identity["width"])
                     for name, table in message.tables.items()
                 }
                 event = finished_event(message._replace(tables=own, seconds=seconds))

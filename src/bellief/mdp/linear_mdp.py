@@ -2,13 +2,13 @@
 
 >>> import jax.numpy as jnp
 >>> from bellief.features import Identity
->>> from bellief.mdp import linear
->>> form = linear.Form("direct", Identity(), Identity())
+>>> from bellief.mdp import linear_mdp
+>>> form = linear_mdp.Form("direct", Identity(), Identity())
 >>> eye, box = jnp.eye(2)[None], jnp.array([[-1.0, -1.0], [1.0, 1.0]])
->>> mdp = linear.LinearGaussianMDP(0.5 * eye, 0 * eye, jnp.ones((1, 2)), jnp.array(0.0), box)
->>> linear.next_state(form, mdp, jnp.array([1.0, 2]), 0, normals=jnp.zeros(2)).tolist()
+>>> mdp = linear_mdp.LinearGaussianMDP(0.5 * eye, 0 * eye, jnp.ones((1, 2)), jnp.array(0.0), box)
+>>> linear_mdp.next_state(form, mdp, jnp.array([1.0, 2]), 0, normals=jnp.zeros(2)).tolist()
 [0.5, 1.0]
->>> linear.mean_reward(form, mdp, jnp.array([1.0, 2]), 0).item()
+>>> linear_mdp.mean_reward(form, mdp, jnp.array([1.0, 2]), 0).item()
 3.0
 """
 

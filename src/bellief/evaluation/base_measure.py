@@ -11,7 +11,7 @@ about where the state leads (the minimal-path estimate of a hierarchical Dirichl
 Outcomes that cannot be, going on in a state in which episodes only ever end, have no part in g.
 
 >>> import numpy as np
->>> from bellief.evaluation.base import Base
+>>> from bellief.evaluation.base_measure import Base
 >>> base = Base.of(np.array([0, 0]), np.array([1, 2]), np.array([3.0, 1.0]), states=2, actions=1, outcomes=3, weight=1)
 >>> base.mean_over(np.eye(3)).T.round(2).tolist()  # state 0 mostly leads to 1; state 1 was never seen
 [[0.01, 0.73, 0.25], [0.07, 0.67, 0.27]]

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from bellief.errors import UserError
 from bellief.files import write_whole
 from bellief.paper.computations import COMPUTATIONS, adopt, compute, key_of
-from bellief.paper.document import build_document
-from bellief.paper.files import write_item
+from bellief.paper.computed_results import Folder
+from bellief.paper.item_files import write_item
 from bellief.paper.items import ITEMS, Item, computations_of, sweeps_of
-from bellief.paper.results import Folder
+from bellief.paper.paper_report import build_document
 from bellief.paper.summary import NAME as SUMMARY
 from bellief.paper.summary import Summary, judgements_of, seen_at, summarise
 from bellief.paper.summary import write as write_summary

@@ -96,7 +96,7 @@ class Folder:
     @functools.cached_property
     def stores(self) -> dict[str, Any]:
         """The sweeps that were begun, by name."""
-        from bellief.sweeps.read import open_store
+        from bellief.sweeps.store_reader import open_store
 
         return {name: open_store(path) for name in TASKS if (path := self.sweep(name)).joinpath("config.yaml").exists()}
 

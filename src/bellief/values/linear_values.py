@@ -6,20 +6,20 @@ which do not fit together; we take the posterior of the weighted ridge, N(omega_
 I)^-1) with sigma_a^2 the weighted mean squared residual.
 
 >>> import jax, jax.numpy as jnp
->>> from bellief.values import linear
->>> design = linear.make_design(jnp.array([[1.0, 0], [1, 1], [1, 2]]), ridge=1e-6)
+>>> from bellief.values import linear_values
+>>> design = linear_values.make_design(jnp.array([[1.0, 0], [1, 1], [1, 2]]), ridge=1e-6)
 >>> targets = jnp.array([[[0.0, 1, 2], [5, 5, 5]]])  # one model, two actions, three states
->>> linear.solve(design, targets[0]).round(2).tolist()
+>>> linear_values.solve(design, targets[0]).round(2).tolist()
 [[0.0, 1.0], [5.0, 0.0]]
->>> belief = linear.fit(design, targets, weights=jnp.ones((1, 3)))
->>> isinstance(design, linear.Design), isinstance(belief, linear.LinearValue)
+>>> belief = linear_values.fit(design, targets, weights=jnp.ones((1, 3)))
+>>> isinstance(design, linear_values.Design), isinstance(belief, linear_values.LinearValue)
 (True, True)
 >>> here = jnp.array([1.0, 1.0])
->>> linear.mean(belief, here).round(2).tolist(), linear.quantile(belief, here, 0.5).round(2).tolist()
+>>> linear_values.mean(belief, here).round(2).tolist(), linear_values.quantile(belief, here, 0.5).round(2).tolist()
 ([1.0, 5.0], [1.0, 5.0])
->>> linear.sample(jax.random.key(0), belief, count=3).shape
+>>> linear_values.sample(jax.random.key(0), belief, count=3).shape
 (3, 2, 2)
->>> print(linear.sd(linear.point(2, design.root), here))
+>>> print(linear_values.sd(linear_values.point(2, design.root), here))
 [0. 0.]
 """
 

@@ -8,22 +8,22 @@ The induction step keeps the first two moments: V from the group's Gaussian, an 
 it, and the Gaussian with the moments of what comes out.
 
 >>> import jax, jax.numpy as jnp
->>> from bellief.values import grouped
+>>> from bellief.values import grouped_values
 >>> own = jnp.array([[1.0, 2.0], [3.0, 6.0], [5.0, 4.0], [7.0, 8.0]])  # four MDPs, two states
->>> group = grouped.groups_by_value(own.mean(1), count=2)
+>>> group = grouped_values.groups_by_value(own.mean(1), count=2)
 >>> group.tolist()
 [0, 0, 1, 1]
->>> belief = grouped.fit(own, group, count=2)
->>> type(belief).__name__, belief.mean.tolist(), grouped.mean(belief).tolist()
+>>> belief = grouped_values.fit(own, group, count=2)
+>>> type(belief).__name__, belief.mean.tolist(), grouped_values.mean(belief).tolist()
 ('Grouped', [[2.0, 4.0], [6.0, 6.0]], [4.0, 5.0])
->>> bool(jnp.allclose(grouped.sd(belief), own.std(0)))  # fitting keeps the moments
+>>> bool(jnp.allclose(grouped_values.sd(belief), own.std(0)))  # fitting keeps the moments
 True
 >>> chain = jnp.broadcast_to(jnp.eye(2), (4, 2, 2))
->>> grouped.push_forward(belief, chain, jnp.ones((4, 2)), jnp.array(0.5)).mean.tolist()
+>>> grouped_values.push_forward(belief, chain, jnp.ones((4, 2)), jnp.array(0.5)).mean.tolist()
 [[2.0, 3.0], [4.0, 4.0]]
->>> grouped.sample(jax.random.key(0), belief, count=6).shape
+>>> grouped_values.sample(jax.random.key(0), belief, count=6).shape
 (6, 2)
->>> bool((grouped.quantile(belief, 0.5) < grouped.quantile(belief, 0.9)).all())
+>>> bool((grouped_values.quantile(belief, 0.5) < grouped_values.quantile(belief, 0.9)).all())
 True
 """
 

@@ -9,32 +9,32 @@ Both keep constant memory, and the feature form a triangular root that observati
 posterior stays positive definite in single precision.
 
 >>> import jax, jax.numpy as jnp
->>> from bellief.values import gptd
->>> form = gptd.init_features(size=2)
+>>> from bellief.values import gptd_values
+>>> form = gptd_values.init_features(size=2)
 >>> for _ in range(3):
-...     form = gptd.update_features(form, jnp.array([1.0, 0.0]), jnp.array(3.0), noise=0.1)
->>> posterior = gptd.weights(form)
->>> isinstance(form, gptd.FeatureForm), isinstance(posterior, gptd.Weights)
+...     form = gptd_values.update_features(form, jnp.array([1.0, 0.0]), jnp.array(3.0), noise=0.1)
+>>> posterior = gptd_values.weights(form)
+>>> isinstance(form, gptd_values.FeatureForm), isinstance(posterior, gptd_values.Weights)
 (True, True)
->>> mean, variance = gptd.predict_features(posterior, jnp.array([1.0, 0.0]))
+>>> mean, variance = gptd_values.predict_features(posterior, jnp.array([1.0, 0.0]))
 >>> round(mean.item(), 2), round(variance.item(), 3)
 (2.99, 0.003)
->>> gptd.sample_weights(jax.random.key(0), posterior).shape
+>>> gptd_values.sample_weights(jax.random.key(0), posterior).shape
 (2,)
 
 The same with a kernel and a dictionary of points:
 
->>> kernel, place = gptd.gaussian_kernel(jnp.array([0.5])), jnp.array([0.0])
->>> seen = gptd.init_dictionary(most=4, shape=(1,))
->>> seen = gptd.admit(kernel, seen, place, threshold=0.1)
->>> gptd.similarity(kernel, seen.points, seen.size, place).tolist()
+>>> kernel, place = gptd_values.gaussian_kernel(jnp.array([0.5])), jnp.array([0.0])
+>>> seen = gptd_values.init_dictionary(most=4, shape=(1,))
+>>> seen = gptd_values.admit(kernel, seen, place, threshold=0.1)
+>>> gptd_values.similarity(kernel, seen.points, seen.size, place).tolist()
 [1.0, 0.0, 0.0, 0.0]
->>> seen = gptd.update_dictionary(kernel, seen, place, place, jnp.array(True), jnp.array(1.0), 0.9, 0.1, 0.1)
->>> posterior = gptd.process(seen)
->>> isinstance(seen, gptd.Dictionary), isinstance(posterior, gptd.Process), seen.size.item()
+>>> seen = gptd_values.update_dictionary(kernel, seen, place, place, jnp.array(True), jnp.array(1.0), 0.9, 0.1, 0.1)
+>>> posterior = gptd_values.process(seen)
+>>> isinstance(seen, gptd_values.Dictionary), isinstance(posterior, gptd_values.Process), seen.size.item()
 (True, True, 1)
->>> mean, variance = gptd.predict_process(kernel, posterior, place)
->>> round(mean.item(), 2), gptd.sample_process(jax.random.key(0), posterior).shape
+>>> mean, variance = gptd_values.predict_process(kernel, posterior, place)
+>>> round(mean.item(), 2), gptd_values.sample_process(jax.random.key(0), posterior).shape
 (0.99, (4,))
 """
 

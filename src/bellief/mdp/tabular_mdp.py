@@ -1,8 +1,8 @@
 """The one MDP type of the library, and the outcome table that an environment is stepped from.
 
->>> from bellief.mdp import tabular
->>> coin = tabular.make_outcomes([[[0.5, 0.5]]], next_state=[[[0, 0]]], reward=[[[0, 10]]], start=[1])
->>> mdp = tabular.to_mdp(coin, discount=0.9)
+>>> from bellief.mdp import tabular_mdp
+>>> coin = tabular_mdp.make_outcomes([[[0.5, 0.5]]], next_state=[[[0, 0]]], reward=[[[0, 10]]], start=[1])
+>>> mdp = tabular_mdp.to_mdp(coin, discount=0.9)
 >>> type(coin).__name__, type(mdp).__name__, mdp.reward.tolist(), mdp.reward_sd.tolist()
 ('Outcomes', 'TabularMDP', [[5.0]], [[5.0]])
 """

@@ -8,9 +8,9 @@ from bellief.errors import UserError
 from bellief.files import write_whole
 from bellief.paper import items
 from bellief.paper.claims import Judgement, Measured, plain
-from bellief.paper.document import ORDER, counts
-from bellief.paper.files import to_markdown, write_item
+from bellief.paper.item_files import to_markdown, write_item
 from bellief.paper.items import ITEMS, Item
+from bellief.paper.paper_report import ORDER, counts
 from bellief.paper.sentences import sentences_page
 from bellief.paper.summary import Summary, is_drawn, judgements_of, seen_at, smaller_than_scale
 from bellief.paper.tasks import MARGIN_NOTE

@@ -1,18 +1,18 @@
 """Reading a store: conditions, their curves as arrays, tables for pandas, results as `bellief.run` gives them.
 
 >>> import tempfile
->>> from bellief.sweeps import read, run_sweep
+>>> from bellief.sweeps import store_reader, run_sweep
 >>> from bellief.sweeps.engines.batch import Batch
 >>> from bellief.sweeps.spec import Spec
 >>> spec = Spec(name="chains", steps=20, runs=2, environments=["nchain"], agents=["q-learning"])
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     summary = run_sweep(spec, f"{folder}/chains", engine=Batch)
-...     results = read.open_store(f"{folder}/chains")
+...     results = store_reader.open_store(f"{folder}/chains")
 ...     condition = results.condition("nchain", "q-learning")
 ...     curves = condition.curves()
->>> isinstance(results, read.SweepResults), isinstance(condition, read.Condition)
+>>> isinstance(results, store_reader.SweepResults), isinstance(condition, store_reader.Condition)
 (True, True)
->>> isinstance(curves, read.Curves), curves.total.shape[0], condition.complete
+>>> isinstance(curves, store_reader.Curves), curves.total.shape[0], condition.complete
 (True, 2, True)
 """
 
@@ -27,12 +27,12 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
-from bellief.agents.files import decode_config
+from bellief.agents.saved_agent import decode_config
 from bellief.errors import UserError
-from bellief.experiments.collect import EPISODE_COUNTS
+from bellief.experiments.event_collector import EPISODE_COUNTS
 from bellief.experiments.results import RunResult
 from bellief.files import to_csv, write_whole
-from bellief.sweeps import tables
+from bellief.sweeps import parquet_tables
 from bellief.sweeps.cells import Cell, Setup, agent_module, agent_name, expand, plan_steps
 from bellief.sweeps.ledger import Ledger
 from bellief.sweeps.store import Damaged, Store
@@ -80,9 +80,9 @@ class Condition:
         frames = []
         for cell in self.cells:
             try:
-                table = tables.read_parquet(self.store.read(cell.id, name))
-                frames.append(tables.check_numbers(name, table).to_pandas())
-            except (Damaged, tables.UnreadableTable) as error:
+                table = parquet_tables.read_parquet(self.store.read(cell.id, name))
+                frames.append(parquet_tables.check_numbers(name, table).to_pandas())
+            except (Damaged, parquet_tables.UnreadableTable) as error:
                 raise UserError(
                     f"Cell {cell.id} of {self.store.folder} is damaged ({error}); 'bellief resume' computes it again."
                 ) from error
@@ -91,7 +91,7 @@ class Condition:
 
     def curves(self) -> Curves:
         """Curves of all its finished runs."""
-        frame = self.table(tables.CURVES)
+        frame = self.table(parquet_tables.CURVES)
         step = np.unique(frame["step"].to_numpy())
         shape = (-1, len(step))
         return Curves(
@@ -107,7 +107,7 @@ class Condition:
     def result(self) -> RunResult:
         """The object that `bellief.run` would have given, with its averages, table and picture."""
         curves, identity = self.curves(), self.cells[0].identity
-        real = tables.EPISODES in (self.store.record(self.cells[0].id) or {"files": {}})["files"]
+        real = parquet_tables.EPISODES in (self.store.record(self.cells[0].id) or {"files": {}})["files"]
         shared: dict[str, Any] = {
             "env": identity["environment"]["name"],
             "agent": agent_name(identity),
@@ -119,8 +119,8 @@ class Condition:
             "step": curves.step,
             "total": curves.total,
             "smoothed": curves.smoothed,
-            "episodes": self.table(tables.EPISODES) if real else None,
-            "info": self.table(tables.PLANS),
+            "episodes": self.table(parquet_tables.EPISODES) if real else None,
+            "info": self.table(parquet_tables.PLANS),
             "updates": len(plan_steps(identity)),
             "seconds": sum((self.store.record(cell.id) or {"seconds": 0.0})["seconds"] for cell in self.cells),
         }
@@ -131,13 +131,13 @@ class Condition:
                 "gain": np.full(len(curves.run), np.nan),
             }
             return RunResult(**shared, **nothing, **counts)
-        ended = self.table(tables.RUNS)
+        ended = self.table(parquet_tables.RUNS)
         policies = np.stack([np.reshape(row, (-1, ended["actions"][0])) for row in ended["policy"]])
         return RunResult(**shared, policies=policies, gain=ended["gain"].to_numpy())
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per run and reading: environment, agent, run, step, total, smoothed."""
-        frame = self.table(tables.CURVES)
+        frame = self.table(parquet_tables.CURVES)
         frame.insert(0, "agent", self.agent)
         frame.insert(0, "environment", self.environment)
         return frame

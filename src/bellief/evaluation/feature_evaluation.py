@@ -13,16 +13,16 @@ from jaxtyping import Float
 
 from bellief.beliefs import ending, linear
 from bellief.errors import UserError
-from bellief.evaluation.checks import check_choice, check_numbers, steps_that_count
 from bellief.evaluation.feature_belief import boundary, learn
 from bellief.evaluation.feature_policies import FeaturePolicy, read_feature_policy
 from bellief.evaluation.feature_priors import described, read_prior
 from bellief.evaluation.posterior import ValuePosterior, interval
+from bellief.evaluation.question_checks import check_choice, check_numbers, steps_that_count
 from bellief.features import parse
 from bellief.induction import evaluate_box
 from bellief.logs.feature_log import FeatureTransitions, Units, units_of
 from bellief.logs.labels import name_of
-from bellief.mdp.linear import Form
+from bellief.mdp.linear_mdp import Form
 
 # The first two are one and the same: the value of every sampled model by rollouts, kept with its model.
 METHODS = ("joint", "monte-carlo", "fitted")

@@ -3,24 +3,24 @@
 Such an agent imports `init`, `act`, `update`, `policy` and `State` from here and adds its `Config`, `Info` and `plan`.
 
 >>> import jax
->>> from bellief.agents import tabular
+>>> from bellief.agents import tabular_agent
 >>> from bellief.beliefs.tabular import PAPER_PRIOR
 >>> from bellief.envs import make
 >>> from bellief.types import Transition
 >>> key, spaces = jax.random.key(0), make("nchain").spaces()
->>> state = tabular.init(key, None, spaces)
->>> state = tabular.update(None, state, Transition(*map(jax.numpy.asarray, (0, 1, 0.0, 1, False))))
+>>> state = tabular_agent.init(key, None, spaces)
+>>> state = tabular_agent.update(None, state, Transition(*map(jax.numpy.asarray, (0, 1, 0.0, 1, False))))
 >>> type(state).__name__, state.belief.counts[0, 1].tolist()
 ('State', [0, 1, 0, 0, 0])
->>> tabular.act(key, None, state, jax.numpy.array(1)).item() == state.actions[1].item()
+>>> tabular_agent.act(key, None, state, jax.numpy.array(1)).item() == state.actions[1].item()
 True
->>> tabular.policy(None, state).sum(1).tolist()
+>>> tabular_agent.policy(None, state).sum(1).tolist()
 [1.0, 1.0, 1.0, 1.0, 1.0]
->>> mdps = tabular.sample_mdps(jax.random.split(key, 3), PAPER_PRIOR, state.belief, spaces, discount=0.9)
->>> mdps.reward.shape, tabular.zeros(mdps).shape
+>>> mdps = tabular_agent.sample_mdps(jax.random.split(key, 3), PAPER_PRIOR, state.belief, spaces, discount=0.9)
+>>> mdps.reward.shape, tabular_agent.zeros(mdps).shape
 ((3, 5, 2), (3, 5))
 >>> from bellief.agents import bbi_paper
->>> span = tabular.value_span(bbi_paper.Config(discount=0.9), spaces, state.belief)
+>>> span = tabular_agent.value_span(bbi_paper.Config(discount=0.9), spaces, state.belief)
 >>> round(span.item(), 3)  # NChain pays 0 to 10
 100.0
 """
@@ -32,7 +32,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from bellief.beliefs import tabular
-from bellief.mdp.tabular import TabularMDP
+from bellief.mdp.tabular_mdp import TabularMDP
 from bellief.types import Spaces, Transition
 
 
@@ -73,7 +73,11 @@ def policy(config: Any, state: AnyState) -> Float[Array, "S A"]:
 
 
 def sample_mdps(
-    keys: Key[Array, "J"], prior: tabular.Prior, belief: tabular.TabularBelief, spaces: Spaces, discount: float
+    keys: Key[Array, "J"],
+    prior: tabular.Prior,
+    belief: tabular.TabularBelief,
+    spaces: Spaces,
+    discount: float,
 ) -> TabularMDP:
     """One MDP from the posterior for each key, along a leading axis J."""
     return jax.vmap(lambda key: tabular.sample(key, prior, belief, discount, support=spaces.support))(keys)
