@@ -5,8 +5,8 @@ nothing to plan; the agent learns at every step.
 
 Deviation: the paper's prior [0, 1, 1, 1] has alpha = 1, where a return has no variance and the moment update is
 infinite; alpha starts at 1.05. The paper says neither which update nor which selection it used; of the four pairs the
-default did best on NChain and DoubleLoop, and costs least. The paper updates policies at steps 1, 3, 6, ...; a method
-that learns from each step as it comes has nothing to put off.
+default did best on NChain and DoubleLoop, and costs least. The paper updates policies at steps 1, 3, 6, ...; `pace`
+says whether this method, which learns from each step as it comes, acts on that at once.
 
 >>> import jax
 >>> from bellief.agents import bql
@@ -32,7 +32,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, UInt32
 
-from bellief.agents import rules, stored_key, student
+from bellief.agents import pace, rules, stored_key, student
 from bellief.beliefs.normal_gamma import Parameters
 from bellief.errors import UserError
 from bellief.types import Spaces, Transition
@@ -59,6 +59,7 @@ class Config:
         selection: `sampling` draws the mean return of each action and takes the best draw; `vpi` takes the largest mean
             plus myopic value of perfect information.
         mean, strength, shape, rate: the NormalGamma prior of every return.
+        pace: `every-step`, or `scheduled-policy`, which acts on the belief of the last plan.
     """
 
     update_rule: str = "moment"
@@ -69,8 +70,10 @@ class Config:
     strength: float = 1.0
     shape: float = LEAST_SHAPE
     rate: float = 1.0
+    pace: str = pace.field(pace.EVERY_STEP)
 
     def __post_init__(self):
+        pace.check("bql", self.pace, (pace.EVERY_STEP, pace.SCHEDULED_POLICY))
         if self.update_rule not in UPDATE_RULES:
             raise UserError(f"bql has no update_rule '{self.update_rule}'; choose one of {', '.join(UPDATE_RULES)}.")
         if self.selection not in SELECTIONS:
@@ -88,10 +91,13 @@ class Config:
 
 
 class State(NamedTuple):
-    """The belief about every pair's return, and raw key data for the mixture update, which draws."""
+    """The belief about every pair's return, and raw key data for the mixture update, which draws; `acting` is the belief
+    of the last plan, where that is what chooses actions.
+    """
 
     returns: Parameters
     key_data: UInt32[Array, "2"]
+    acting: Parameters | None = None
 
 
 class Info(NamedTuple):
@@ -105,20 +111,29 @@ def init(key: Key[Array, ""], config: Config, spaces: Spaces) -> State:
     """The prior."""
     prior = (config.mean, config.strength, config.shape, config.rate)
     table = (spaces.states, spaces.actions)
-    return State(Parameters(*(jnp.full(table, value, float) for value in prior)), jax.random.key_data(key))
+    returns = Parameters(*(jnp.full(table, value, float) for value in prior))
+    acting = Parameters(*map(jnp.copy, returns)) if config.pace == pace.SCHEDULED_POLICY else None
+    return State(returns, jax.random.key_data(key), acting)
 
 
 def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> tuple[State, Info]:
-    """Nothing to plan; returns diagnostics."""
-    del key, config, spaces
+    """Nothing to plan; renews the belief that is acted on where `pace` puts that off, and returns diagnostics."""
+    del key, spaces
+    if config.pace == pace.SCHEDULED_POLICY:
+        state = state._replace(acting=Parameters(*map(jnp.copy, state.returns)))
     best = jnp.argmax(state.returns.mean, axis=-1)
     mean, strength, shape, rate = (table[jnp.arange(best.shape[0]), best] for table in state.returns)
     return state, Info(mean, jnp.sqrt(rate / (strength * (shape - 1))))
 
 
+def in_force(state: State) -> Parameters:
+    """The belief that chooses actions."""
+    return state.returns if state.acting is None else state.acting
+
+
 def act(key: Key[Array, ""], config: Config, state: State, observation: Int[Array, ""]) -> Int[Array, ""]:
     """Q-value sampling or the largest mean plus value of perfect information; ties are broken at random."""
-    row = _row(state.returns, observation)
+    row = _row(in_force(state), observation)
     if config.selection == "sampling":
         draws = student.sample(key, 2 * row.shape, row.mean.shape)
         return jnp.argmax(row.mean + scale(row) * draws)
@@ -144,14 +159,15 @@ def update(config: Config, state: State, transition: Transition) -> State:
         shape=jnp.maximum(belief.shape, LEAST_SHAPE), rate=jnp.clip(belief.rate, LEAST_RATE, GREATEST_RATE)
     )
     returns = Parameters(*(table.at[pair].set(value) for table, value in zip(state.returns, belief, strict=True)))
-    return State(returns, jax.random.key_data(key))
+    return State(returns, jax.random.key_data(key), state.acting)
 
 
 def policy(config: Config, state: State) -> Float[Array, "S A"]:
     """Greedy in the mean return; tied actions share the probability."""
     del config
-    best = state.returns.mean == jnp.max(state.returns.mean, axis=-1, keepdims=True)
-    return best / jnp.sum(best, axis=-1, keepdims=True, dtype=state.returns.mean.dtype)
+    mean = in_force(state).mean
+    best = mean == jnp.max(mean, axis=-1, keepdims=True)
+    return best / jnp.sum(best, axis=-1, keepdims=True, dtype=mean.dtype)
 
 
 def _row(returns: Parameters, state: Int[Array, ""]) -> Parameters:

@@ -29,8 +29,9 @@ def init(key: Key[Array, ""], config: Config, spaces: BoxSpaces) -> State:
 
 
 def plan(key: Key[Array, ""], config: Config, spaces: BoxSpaces, state: State) -> tuple[State, Info]:
-    """Nothing to plan; reports the loss."""
-    del key, config, spaces
+    """Nothing to plan; what `pace` puts off is done, and the loss is reported."""
+    del spaces
+    state = vdqn.catch_up(key, config, state)
     return state, Info(state.loss)
 
 
@@ -48,7 +49,7 @@ def policy(config: Config, state: State, observation: Float[Array, "D"]) -> Floa
     """Greedy under the mean weights; tied actions share the probability."""
     del config
     signal = observation
-    for number, layer in enumerate(state.weights.mean):
+    for number, layer in enumerate(vdqn.in_force(state).mean):
         signal = (jax.nn.relu(signal) if number else signal) @ layer.weight + layer.bias
     best = signal == jnp.max(signal)
     return best / jnp.sum(best, dtype=signal.dtype)

@@ -4,7 +4,9 @@ On-policy: V is a function of state and action, and the reward of a step is expl
 the next pair that was really taken. Which model of the environment this assumes is the paper's objection to it.
 
 Deviations: neither the noise nor the way to explore is printed. Exploration is epsilon-greedy by default;
-`explore="sample"` follows one draw of the value function until the next plan.
+`explore="sample"` follows one draw of the value function until the next plan. It learns at every step, and by default
+acts on the values of the last plan, as section 4.1 has each algorithm update its policy at steps 1, 3, 6, 10, ...;
+`pace="every-step"` acts on the latest values.
 """
 
 import dataclasses
@@ -14,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from bellief.agents import rules
+from bellief.agents import pace, rules
 from bellief.errors import UserError
 from bellief.features import Features, parse
 from bellief.types import BoxSpaces, Transition
@@ -38,6 +40,7 @@ class Config:
         points: the most that the dictionary holds.
         width: of the Gaussian kernel, as a fraction of the box.
         scale: standard deviation of values under the kernel's prior.
+        pace: `scheduled-policy`, or `every-step`, where every step renews the values that are acted on.
 
     >>> from bellief.agents import gptd
     >>> gptd_values.Config(form="kernel", points=50).explore
@@ -54,8 +57,12 @@ class Config:
     points: int = 100
     width: float = 0.15
     scale: float = 1.0
+    pace: str = pace.field(pace.SCHEDULED_POLICY)
 
     def __post_init__(self):
+        pace.check("gptd", self.pace, (pace.SCHEDULED_POLICY, pace.EVERY_STEP))
+        if self.pace == pace.EVERY_STEP and self.explore == "sample":
+            raise UserError("gptd follows a draw until the next plan: leave out explore=sample, or pace=every-step.")
         if self.form not in ("features", "kernel"):
             raise UserError(f"gptd has no form '{self.form}'; choose features or kernel.")
         if self.explore not in ("epsilon", "sample"):
@@ -138,18 +145,21 @@ def _pair_point(observation, action) -> Float[Array, "D+1"]:
 def plan(key: Key[Array, ""], config: Config, spaces: BoxSpaces, state: State) -> tuple[State, Info]:
     """Turn what has been learned into values to act on: their mean, or one draw."""
     del spaces
-    samples = config.explore == "sample"
-    if config.form == "features":
-        posterior = gptd_values.weights(state.learned)
-        values = gptd_values.sample_weights(key, posterior) if samples else posterior.mean
-        points = jnp.array(0, jnp.int32)
-    else:
-        process = gptd_values.process(state.learned)
-        at_points = process.mean
-        if samples:
-            at_points = at_points + gptd_values.sample_process(key, process)
-        values, points = process.inverse @ at_points, process.size
+    values, points = _values(config, state.learned, key if config.explore == "sample" else None)
     return state._replace(weights=values), Info(jnp.linalg.norm(values), points)
+
+
+def _values(config: Config, learned: Any, key: Key[Array, ""] | None) -> tuple[Float[Array, "F"], Int[Array, ""]]:
+    """Weights of the values' mean, or of one draw where there is a key; and the points in the dictionary."""
+    if config.form == "features":
+        posterior = gptd_values.weights(learned)
+        values = posterior.mean if key is None else gptd_values.sample_weights(key, posterior)
+        return values, jnp.array(0, jnp.int32)
+    process = gptd_values.process(learned)
+    at_points = process.mean
+    if key is not None:
+        at_points = at_points + gptd_values.sample_process(key, process)
+    return process.inverse @ at_points, process.size
 
 
 def action_values(config: Config, state: State, observation: Float[Array, "D"]) -> Float[Array, "A"]:
@@ -203,7 +213,10 @@ def update(config: Config, state: State, transition: Transition) -> State:
             config.threshold,
         )
     learned = jax.tree.map(lambda new, old: jnp.where(usable, new, old), learned, state.learned)
-    return state._replace(learned=learned, pending=Pending(transition, jnp.array(True)))
+    state = state._replace(learned=learned, pending=Pending(transition, jnp.array(True)))
+    if config.pace == pace.EVERY_STEP:
+        return state._replace(weights=_values(config, learned, None)[0])
+    return state
 
 
 def policy(config: Config, state: State, observation: Float[Array, "D"]) -> Float[Array, "A"]:

@@ -10,9 +10,9 @@ action is chosen from one input, so its law is exactly that of a weight draw; in
 draw, of the network and of the target, as published, at the price of a second matrix product.
 
 Deviations: a Gaussian prior over weights (the published one is flat, so that only the entropy is left of the
-divergence); learning at every step, as published, although section 4.1 has each algorithm update its policy at steps
-1, 3, 6, 10, ... only; a replay buffer of 10^5 instead of 10^6 transitions, which is ample for the few thousand
-different transitions of a tabular problem.
+divergence); a replay buffer of 10^5 instead of 10^6 transitions, which is ample for the few thousand different
+transitions of a tabular problem. It learns at every step, as published, although section 4.1 has each algorithm update
+its policy at steps 1, 3, 6, 10, ... only; `pace` has the other readings of that sentence.
 
 >>> import jax
 >>> from bellief.agents import vdqn
@@ -40,7 +40,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, UInt32
 
-from bellief.agents import stored_key
+from bellief.agents import pace, stored_key
 from bellief.errors import UserError
 from bellief.types import Spaces, Transition, default_precision
 
@@ -61,6 +61,8 @@ class Config:
         target_steps: environment steps between copies of the belief to the target network.
         reward_scale: rewards are multiplied by it. One, as published, even where returns reach hundreds and 10^-3 steps
             of Adam take long to get there.
+        pace: `every-step`; `scheduled-policy` acts on the weights of the last plan; `scheduled-learning` makes one step
+            of Adam when it plans, and none between plans.
     """
 
     hidden_layers: int = 2
@@ -75,8 +77,10 @@ class Config:
     buffer: int = 100_000
     target_steps: int = 100
     reward_scale: float = 1.0
+    pace: str = pace.field(pace.EVERY_STEP)
 
     def __post_init__(self):
+        pace.check("vdqn", self.pace, pace.PACES)
         if self.hidden_layers < 0:
             raise UserError(f"hidden_layers must be at least 0, not {self.hidden_layers}.")
         for name in ("width", "batch", "buffer", "target_steps"):
@@ -106,7 +110,9 @@ class Weights(NamedTuple):
 
 
 class State(NamedTuple):
-    """Belief, target, optimiser, replay buffer (a ring that transition number n enters at n modulo its size)."""
+    """Belief, target, optimiser, replay buffer (a ring that transition number n enters at n modulo its size); `acting`
+    is the belief of the last plan, where that is what chooses actions.
+    """
 
     weights: Weights
     target: Weights
@@ -115,6 +121,7 @@ class State(NamedTuple):
     steps: Int[Array, ""]
     loss: Float[Array, ""]
     key_data: UInt32[Array, "2"]
+    acting: Weights | None = None
 
 
 class Info(NamedTuple):
@@ -159,6 +166,7 @@ def begin(key: Key[Array, ""], config: Config, size: int, actions: int, empty: A
         steps=jnp.array(0, jnp.int32),
         loss=jnp.array(0, float),
         key_data=jax.random.key_data(own_key),
+        acting=jax.tree.map(jnp.copy, weights) if config.pace == pace.SCHEDULED_POLICY else None,
     )
 
 
@@ -170,19 +178,35 @@ def _between(key: Key[Array, ""], shape: tuple[int, ...], reach: float) -> Float
 
 
 def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> tuple[State, Info]:
-    """Nothing to plan; returns diagnostics."""
-    del key, config, spaces
-    return state, Info(state.loss, jnp.max(_mean_values(state.weights), axis=-1))
+    """Nothing to plan; what `pace` puts off is done, and diagnostics are returned."""
+    del spaces
+    state = catch_up(key, config, state)
+    return state, Info(state.loss, jnp.max(_mean_values(in_force(state)), axis=-1))
+
+
+def catch_up(key: Key[Array, ""], config: Config, state: State) -> State:
+    """What `pace` leaves for the steps of the schedule: new weights to act on, or one step of Adam after the warm-up."""
+    if config.pace == pace.SCHEDULED_POLICY:
+        return state._replace(acting=jax.tree.map(jnp.copy, state.weights))
+    if config.pace == pace.SCHEDULED_LEARNING:
+        weights, optimiser, loss = _learn_after_warm_up(key, config, state, state.replay, state.steps)
+        return state._replace(weights=weights, optimiser=optimiser, loss=loss)
+    return state
+
+
+def in_force(state: State) -> Weights:
+    """The belief that chooses actions."""
+    return state.weights if state.acting is None else state.acting
 
 
 def act(key: Key[Array, ""], config: Config, state: State, observation: Int[Array, ""]) -> Int[Array, ""]:
     """The best action under a fresh draw of the weights."""
     del config
-    return jnp.argmax(sample_values(key, state.weights, observation[None])[0])
+    return jnp.argmax(sample_values(key, in_force(state), observation[None])[0])
 
 
 def update(config: Config, state: State, transition: Transition) -> State:
-    """Remember the transition; after the warm-up, one step of Adam; from time to time a new target."""
+    """Remember the transition; after the warm-up, one step of Adam unless that is for plans; now and then a new target."""
     place = state.steps % config.buffer
     scaled = transition._replace(reward=transition.reward * config.reward_scale)
     replay = Transition(
@@ -190,24 +214,33 @@ def update(config: Config, state: State, transition: Transition) -> State:
     )
     steps = state.steps + 1
     key, learn_key = jax.random.split(stored_key.restore(state.key_data))
-    known = jnp.minimum(steps, config.buffer)
-    # Only what changes goes through the condition: under vmap it becomes a choice between whole arrays.
     learned = (state.weights, state.optimiser, state.loss)
-    weights, optimiser, loss = jax.lax.cond(
-        steps > config.warm_up,
-        lambda now: learn(learn_key, config, now[0], state.target, now[1], replay, known),
-        lambda now: now,
-        learned,
-    )
+    if config.pace != pace.SCHEDULED_LEARNING:
+        learned = _learn_after_warm_up(learn_key, config, state, replay, steps)
+    weights, optimiser, loss = learned
     renew = steps % config.target_steps == 0
     target = jax.tree.map(lambda new, old: jnp.where(renew, new, old), weights, state.target)
-    return State(weights, target, optimiser, replay, steps, loss, jax.random.key_data(key))
+    return State(weights, target, optimiser, replay, steps, loss, jax.random.key_data(key), state.acting)
+
+
+def _learn_after_warm_up(
+    key: Key[Array, ""], config: Config, state: State, replay: Transition, steps: Int[Array, ""]
+) -> tuple[Weights, Any, Float[Array, ""]]:
+    """Weights, optimiser and loss after one step of Adam, or as they were during the warm-up."""
+    known = jnp.minimum(steps, config.buffer)
+    # Only what changes goes through the condition: under vmap it becomes a choice between whole arrays.
+    return jax.lax.cond(
+        steps > config.warm_up,
+        lambda now: learn(key, config, now[0], state.target, now[1], replay, known),
+        lambda now: now,
+        (state.weights, state.optimiser, state.loss),
+    )
 
 
 def policy(config: Config, state: State) -> Float[Array, "S A"]:
     """Greedy under the mean weights; tied actions share the probability."""
     del config
-    values = _mean_values(state.weights)
+    values = _mean_values(in_force(state))
     best = values == jnp.max(values, axis=-1, keepdims=True)
     return best / jnp.sum(best, axis=-1, keepdims=True, dtype=values.dtype)
 

@@ -2,7 +2,8 @@
 has to change when an agent is renamed.
 
 Where the paper leaves a setting open on which a verdict depends, all members of a declared set are run
-(`BQL_VARIANTS`, `STATE_DISTRIBUTIONS`, `LINEAR_FEATURES`), and a claim on which they disagree is under-specified.
+(`BQL_VARIANTS`, `VDQN_PACES`, `GPTD_PACES`, `STATE_DISTRIBUTIONS`, `LINEAR_FEATURES`), and a claim on which they
+disagree is under-specified.
 """
 
 from typing import Any
@@ -25,12 +26,25 @@ def _entry(name: str, settings: Entry | None = None, **more: Any) -> Entry:
     return {"name": name, "settings": together} if together else {"name": name}
 
 
+# "Each algorithm updates its policy at steps t = 1, 3, 6, 10, ...", which agents that learn without planning can follow
+# in three ways (see `bellief.agents.pace`). The first of each is what the bare name stands for.
+_POLICY, _LEARNING = "scheduled-policy", "scheduled-learning"
+VDQN_PACES: dict[str, Entry] = {
+    "VDQN": _entry(_VDQN),
+    "VDQN, scheduled policy": _entry(_VDQN, pace=_POLICY),
+    "VDQN, scheduled learning": _entry(_VDQN, pace=_LEARNING),
+}
+GPTD_PACES: dict[str, Entry] = {"GPTD": _entry(_GPTD), "GPTD, every step": _entry(_GPTD, pace="every-step")}
 # Neither the update nor the selection of Bayesian Q-learning is printed; "BQL" is the first pair.
+_BQL_PAIRS: dict[str, Entry] = {
+    "BQL": {},
+    "BQL, moment and VPI": {"selection": "vpi"},
+    "BQL, mixture and sampling": {"update_rule": "mixture"},
+    "BQL, mixture and VPI": {"update_rule": "mixture", "selection": "vpi"},
+}
 BQL_VARIANTS: dict[str, Entry] = {
-    "BQL": _entry(_BQL),
-    "BQL, moment and VPI": _entry(_BQL, selection="vpi"),
-    "BQL, mixture and sampling": _entry(_BQL, update_rule="mixture"),
-    "BQL, mixture and VPI": _entry(_BQL, update_rule="mixture", selection="vpi"),
+    **{label: _entry(_BQL, settings) for label, settings in _BQL_PAIRS.items()},
+    **{f"{label}, scheduled policy": _entry(_BQL, settings, pace=_POLICY) for label, settings in _BQL_PAIRS.items()},
 }
 # What the paper prints comes first, ours next, then a floor and a ceiling.
 DISCRETE: dict[str, Entry] = {
@@ -46,8 +60,8 @@ DISCRETE: dict[str, Entry] = {
 }
 CONTINUOUS: dict[str, Entry] = {
     "BBI": _entry(_BBI),
-    "GPTD": _entry(_GPTD),
-    "VDQN": _entry(_VDQN),
+    **GPTD_PACES,
+    **VDQN_PACES,
     OURS: _entry(_OURS_CONTINUOUS),
 }
 # "We experimented with a few options" for q(s): states from the history, from the start, from the whole box. Shares of
@@ -61,14 +75,15 @@ STATE_DISTRIBUTIONS: dict[str, Entry] = {
 # The features of the value on LinearModel: the state itself, as the formula has it, or products of up to two of its
 # coordinates ("in practice, we often use a feature map"). GPTD has the same ones.
 _QUADRATIC = "constant+poly:2"
-LINEAR_FEATURES: dict[str, tuple[str, str]] = {
-    "raw state": ("BBI", "GPTD"),
-    "quadratic": ("BBI, quadratic", "GPTD, quadratic"),
+LINEAR_FEATURES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "raw state": ("BBI", ("GPTD", "GPTD, every step")),
+    "quadratic": ("BBI, quadratic", ("GPTD, quadratic", "GPTD, quadratic, every step")),
 }
 LINEAR: dict[str, Entry] = {
     **CONTINUOUS,
     "BBI, quadratic": _entry(_BBI, value_features=_QUADRATIC),
     "GPTD, quadratic": _entry(_GPTD, features=_QUADRATIC),
+    "GPTD, quadratic, every step": _entry(_GPTD, features=_QUADRATIC, pace="every-step"),
 }
 PENDULUM: dict[str, Entry] = {**CONTINUOUS, **STATE_DISTRIBUTIONS}
 
@@ -82,14 +97,11 @@ ROLLOUT_AGENTS: dict[str, Entry] = {f"BBI, {text}": _entry(_BBI, utilities=name)
 
 
 def with_variants(agents: dict[str, Entry]) -> dict[str, Entry]:
-    """A task's agents with every variant of Bayesian Q-learning beside it.
+    """A task's agents with every variant of Bayesian Q-learning and of VDQN beside it.
 
     >>> from bellief.paper.agents import DISCRETE, with_variants
     >>> len(with_variants(DISCRETE)) - len(DISCRETE)
-    3
+    9
     """
-    return {label: entry for place in agents for label, entry in _beside(place, agents[place])}
-
-
-def _beside(label: str, entry: Entry) -> list[tuple[str, Entry]]:
-    return [*BQL_VARIANTS.items()] if label == "BQL" else [(label, entry)]
+    sets = {"BQL": BQL_VARIANTS, "VDQN": VDQN_PACES}
+    return {label: entry for place in agents for label, entry in sets.get(place, {place: agents[place]}).items()}

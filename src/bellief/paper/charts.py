@@ -3,7 +3,7 @@
 import numpy as np
 
 from bellief.paper import items
-from bellief.paper.agents import BQL_VARIANTS, OURS
+from bellief.paper.agents import BQL_VARIANTS, GPTD_PACES, OURS, VDQN_PACES
 from bellief.paper.claims import plain
 from bellief.paper.computations import READINGS, SIZES
 from bellief.paper.computed_claims import INDUCTION, MEAN_MDP, PRINTED
@@ -14,8 +14,10 @@ from bellief.plots.statistics import bootstrap
 from bellief.report.document import Chart, Curve, Table
 
 FLOOR_AND_CEILING = ("Q-learning", "optimal")
-# Variants of Bayesian Q-learning have rows in tables, and no curves.
-_TABLE_ONLY = tuple(label for label in BQL_VARIANTS if label != "BQL")
+# Variants have rows in tables, and no curves.
+_TABLE_ONLY = tuple(
+    label for label in (*BQL_VARIANTS, *VDQN_PACES, *GPTD_PACES) if label not in ("BQL", "VDQN", "GPTD")
+)
 
 
 def charts_of(item: Item, results: Results) -> list[Chart]:

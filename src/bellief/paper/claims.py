@@ -177,6 +177,16 @@ def any_reading(states: Sequence[str]) -> str:
     return FAILS if set(states) == {FAILS} else UNCLEAR
 
 
+def together(states: Sequence[str]) -> str:
+    """Of several variants that the paper leaves open: what all of them say, `open` where they disagree or one of them
+    is open itself.
+    """
+    found = set(states)
+    if len(found) == 1:
+        return found.pop()
+    return OPEN if OPEN in found or {HOLDS, FAILS} <= found else UNCLEAR
+
+
 def percent(estimate: Estimate) -> str:
     """A share with its interval."""
     value, low, high = (f"{100 * number:+.1f}" for number in estimate)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from bellief.paper import sweep_claims as tests
-from bellief.paper.agents import BQL_VARIANTS, LINEAR_FEATURES, STATE_DISTRIBUTIONS
+from bellief.paper.agents import BQL_VARIANTS, GPTD_PACES, LINEAR_FEATURES, STATE_DISTRIBUTIONS, VDQN_PACES
 from bellief.paper.claims import Claim
 from bellief.paper.computations import READINGS
 from bellief.paper.tasks import TASKS, Size
@@ -42,11 +42,11 @@ def discrete_claims(label: str, sweep: str) -> tuple[Claim, ...]:
     if "BSS" in agents:
         test = tests.slightly_worse(sweep, "BSS", "BBI")
         found.append(Claim(label, title, "BSS performs slightly worse than BBI", short, test, "bss-worse"))
-    for agent, variants in (("VDQN", ["VDQN"]), ("BQL", list(BQL_VARIANTS))):
+    for agent, variants in (("VDQN", list(VDQN_PACES)), ("BQL", list(BQL_VARIANTS))):
         if agent in agents:
             test = tests.unsatisfactory(sweep, variants)
             found.append(Claim(label, title, f"{agent} is not satisfactory", short, test, "unsatisfactory"))
-    test = tests.ahead(sweep, "BBI", "VDQN")
+    test = tests.ahead(sweep, "BBI", *VDQN_PACES)
     found.append(Claim(label, title, "BBI significantly outperforms VDQN", short, test, "outperforms"))
     return _marked(sweep, found)
 
@@ -67,7 +67,7 @@ def spread_claims(label: str, sweep: str) -> tuple[Claim, ...]:
         test = tests.steadier(sweep, first, second, in_order=True)
         found.append(Claim(label, title, f"{first} is more stable than {second}", long, test, "stable"))
     for other in MODEL_BASED:
-        test = tests.steadier(sweep, other, "VDQN")
+        test = tests.steadier(sweep, other, *VDQN_PACES)
         found.append(Claim(label, title, f"VDQN is less stable than {other}", short, test, "vdqn-unstable"))
     return _marked(sweep, found)
 
@@ -76,10 +76,10 @@ _INFINITE = float("inf")
 
 
 def linear_claims(label: str, sweep: str) -> tuple[Claim, ...]:
-    """Judged over the declared features, in which GPTD has those of BBI and VDQN has none."""
+    """Judged over the declared features, in which GPTD has those of BBI and VDQN has none, and over the paces."""
     title = TASKS[sweep].title
-    same = list(LINEAR_FEATURES.values())
-    vdqn = [(bbi, "VDQN") for bbi, _ in same]
+    same = [(bbi, gptd) for bbi, paces in LINEAR_FEATURES.values() for gptd in paces]
+    vdqn = [(bbi, one) for bbi, _ in LINEAR_FEATURES.values() for one in VDQN_PACES]
     rows = (
         ("GPTD does not learn as well as BBI", same, None, "GPTD", "linear-gptd"),
         ("VDQN does not learn as well as BBI", vdqn, None, "VDQN", "linear-vdqn"),
@@ -99,10 +99,11 @@ def linear_claims(label: str, sweep: str) -> tuple[Claim, ...]:
 
 
 def pendulum_claims(label: str, sweep: str) -> tuple[Claim, ...]:
-    """Judged over the declared state distributions."""
+    """Judged over the declared state distributions and paces."""
     title = TASKS[sweep].title
     every = list(STATE_DISTRIBUTIONS)
-    gptd, vdqn = [(bbi, "GPTD") for bbi in every], [("VDQN", bbi) for bbi in every]
+    gptd = [(bbi, one) for bbi in every for one in GPTD_PACES]
+    vdqn = [(one, bbi) for bbi in every for one in VDQN_PACES]
     rows = (
         ("BBI performs much better than GPTD", gptd, 1.5, _INFINITE, None, "GPTD"),
         ("VDQN is slightly worse than BBI initially", vdqn, 0.5, 1.0, 1_000, "VDQN"),

@@ -1,6 +1,7 @@
 """Tests of what the paper says of its learning curves: rewards, their spread over runs, steps survived, weights."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -21,6 +22,7 @@ from bellief.paper.claims import (
     percent,
     plain,
     positive,
+    together,
     within,
     worst,
 )
@@ -30,6 +32,7 @@ from bellief.plots.statistics import Estimate, bootstrap, paired_difference
 
 MODEL_BASED = ("BBI", "MMBI", "PSRL")
 EQUAL = "after equal numbers of steps"
+VARIANTS_DIFFER = "it depends on the variant, which is not printed"
 
 
 def _smaller(*sizes: Size) -> Size:
@@ -65,6 +68,10 @@ def _difference(sweep: str, first: str, second: str) -> Callable[[Results], Meas
         return Measured({f"{first} less {second}": gap}, size)
 
     return measure
+
+
+def _lacking(variants: Sequence[Any]) -> str:
+    return f"{len(variants)} variants have to be run"
 
 
 def _only(found: Measured) -> Estimate:
@@ -125,9 +132,21 @@ def _both_ends(sweep: str, first: str, second: str) -> Callable[[Results], Measu
     return measure
 
 
-def ahead(sweep: str, first: str, second: str) -> Check:
-    """More reward, by an interval that leaves zero out."""
-    return Check(_difference(sweep, first, second), lambda found: Outcome(positive(_only(found)), _of_optimum(found)))
+def ahead(sweep: str, first: str, *others: str) -> Check:
+    """More reward, by an interval that leaves zero out, than each of the variants of another agent."""
+
+    def measure(results: Results) -> Measured:
+        found = {other: relative_difference(results, sweep, first, other) for other in others}
+        gaps = {f"{first} less {other}": gap for other, (gap, _) in found.items()}
+        return Measured(gaps, _smaller(*(size for _, size in found.values())))
+
+    def rule(found: Measured) -> Outcome:
+        if len(found.estimates) < len(others):
+            return Outcome(UNCLEAR, _of_optimum(found), _lacking(others))
+        state = together([positive(gap) for gap in found.estimates.values()])
+        return Outcome(state, _of_optimum(found), VARIANTS_DIFFER if state == OPEN else "")
+
+    return Check(measure, rule)
 
 
 def better_mean(sweep: str, first: str, second: str) -> Check:
@@ -158,10 +177,9 @@ def unsatisfactory(sweep: str, variants: Sequence[str]) -> Check:
 
     def rule(found: Measured) -> Outcome:
         if len(found.estimates) < len(variants):
-            return Outcome(UNCLEAR, _of_optimum(found), f"{len(variants)} variants have to be run")
+            return Outcome(UNCLEAR, _of_optimum(found), _lacking(variants))
         state = agreed(list(found.estimates.values()), -np.inf, -MARGIN)
-        note = "it depends on the variant, which is not printed" if state == OPEN else ""
-        return Outcome(state, _of_optimum(found), note)
+        return Outcome(state, _of_optimum(found), VARIANTS_DIFFER if state == OPEN else "")
 
     return Check(measure, rule)
 
@@ -235,26 +253,35 @@ def spread_difference(one: np.ndarray, other: np.ndarray, resamples: int = 1_000
     return Estimate(float(percentile_range(one) - percentile_range(other)), float(low), float(high))
 
 
-def steadier(sweep: str, first: str, second: str, in_order: bool = False) -> Check:
-    """A smaller range from the 5th to the 95th percentile of runs, up to the shorter length: in the last half, or over
-    the whole curve as it is drawn, on a logarithmic axis. The paper does not say where it looks.
+def steadier(sweep: str, first: str, *others: str, in_order: bool = False) -> Check:
+    """A smaller range from the 5th to the 95th percentile of runs than every variant of another agent, up to the
+    shorter length: in the last half, or over the whole curve as it is drawn, on a logarithmic axis. The paper does not
+    say where it looks.
 
     `in_order`: the sentence lists the two, perhaps in their order; where that fails the other reading remains.
     """
 
     def measure(results: Results) -> Measured:
-        one, other, size = _pair(results, sweep, first, second)
-        told, found = f"range of {second} less that of {first}", {}
-        for name, span in (("in the last half", (size.steps // 2, size.steps)), ("over all", (10, size.steps))):
-            found[f"{told} {name}"] = spread_difference(_on_log_axis(other, *span), _on_log_axis(one, *span))
-        return Measured(found, size)
+        found, sizes = {}, []
+        for second in others:
+            one, other, size = _pair(results, sweep, first, second)
+            told = f"range of {second} less that of {first}"
+            for name, span in (("in the last half", (size.steps // 2, size.steps)), ("over all", (10, size.steps))):
+                found[f"{told} {name}"] = spread_difference(_on_log_axis(other, *span), _on_log_axis(one, *span))
+            sizes.append(size)
+        return Measured(found, _smaller(*sizes))
 
     def rule(found: Measured) -> Outcome:
-        state = any_reading([positive(gap) for gap in found.estimates.values()])
         told = "; ".join(f"{name}: {plain(gap)}" for name, gap in found.estimates.items()) + " reward a step"
+        if len(found.estimates) < 2 * len(others):
+            return Outcome(UNCLEAR, told, _lacking(others))
+        readings = [positive(gap) for gap in found.estimates.values()]
+        parts = [any_reading(readings[place : place + 2]) for place in range(0, len(readings), 2)]
+        state = together(parts)
         if in_order and state == FAILS:
             return Outcome(OPEN, told, "the other way round; the sentence may list the three without an order")
-        return Outcome(state, told, "it depends on the part of the curve" if state == OPEN else "")
+        note = VARIANTS_DIFFER if OPEN not in parts else "it depends on the part of the curve"
+        return Outcome(state, told, note if state == OPEN else "")
 
     return Check(measure, rule)
 
@@ -335,6 +362,8 @@ def survives(
     def rule(found: Measured) -> Outcome:
         when = "the last half" if early is None else f"the first {early:,} steps"
         told = "; ".join(f"{name}: {plain(ratio)}" for name, ratio in found.estimates.items())
+        if len(found.estimates) < len(pairs):
+            return Outcome(UNCLEAR, f"steps survived in {when}, {told}", _lacking(pairs))
         state = agreed(list(found.estimates.values()), low, high)
         note = "it depends on a choice that is not printed" if state == OPEN else ""
         return Outcome(state, f"steps survived in {when}, {told}", note)

@@ -10,7 +10,16 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bellief.errors import UserError
-from bellief.paper.agents import BQL_VARIANTS, DISCRETE, HORIZON_AGENTS, LINEAR, PENDULUM, ROLLOUT_AGENTS, with_variants
+from bellief.paper.agents import (
+    BQL_VARIANTS,
+    DISCRETE,
+    HORIZON_AGENTS,
+    LINEAR,
+    PENDULUM,
+    ROLLOUT_AGENTS,
+    VDQN_PACES,
+    with_variants,
+)
 
 SCALES = ("tiny", "quick", "standard", "full")
 SEED = 0
@@ -61,8 +70,9 @@ def _without(agents: dict[str, dict[str, Any]], *labels: str) -> dict[str, dict[
 
 MILLION = 1_000_000
 # VDQN learns at every step and BSS plans at every step: both have fewer, and only the sizes given here are computed.
-_VDQN = {"VDQN": _sizes((2, 100), (10, 10_000), (10, 10_000), (10, 10_000))}
-_LONG_VDQN = {"VDQN": _sizes((2, 100), (4, 1_000), (10, 20_000), (20, 100_000))}
+_VDQN = dict.fromkeys(VDQN_PACES, _sizes((2, 100), (10, 10_000), (10, 10_000), (50, 100_000)))
+_VDQN_ON_LAKE = dict.fromkeys(VDQN_PACES, _sizes((2, 100), (4, 1_000), (10, 20_000), (30, 100_000)))
+_VDQN_ON_MAZE = dict.fromkeys(VDQN_PACES, _sizes((2, 20), (10, 10_000), (10, 10_000), (30, 500_000)))
 _BSS = {"BSS": _sizes((2, 100), (20, 10_000), (20, 10_000), (50, 10_000))}
 _BQL = {label: _sizes((2, 100), (10, 10_000), (10, 20_000), (20, 100_000)) for label in BQL_VARIANTS if label != "BQL"}
 
@@ -95,15 +105,15 @@ TASKS: dict[str, Task] = {
         "LavaLake 10x10",
         _without(with_variants(DISCRETE), "BSS"),
         _sizes((2, 100), None, (10, 50_000), (30, MILLION)),
-        _LONG_VDQN | _BQL,
+        _VDQN_ON_LAKE | _BQL,
         weight=1,
     ),
     "maze": Task(
         "maze",
         "Maze",
-        _without(DISCRETE, "BSS", "BQL"),
+        _without(with_variants(DISCRETE), "BSS", *BQL_VARIANTS),
         _sizes((2, 20), None, (10, 20_000), (30, MILLION)),
-        _VDQN,
+        _VDQN_ON_MAZE,
         weight=3,
     ),
     "nchain-horizons": Task(
@@ -132,14 +142,14 @@ TASKS: dict[str, Task] = {
         "linear-model",
         "LinearModel",
         LINEAR,
-        _sizes((2, 60), None, (10, 5_000), (10, 5_000)),
+        _sizes((2, 60), None, (10, 5_000), (30, 5_000)),
         weight=2,
     ),
     "pendulum": Task(
         "pendulum",
         "InvertedPendulum",
         PENDULUM,
-        _sizes((2, 60), None, (10, 5_000), (10, 5_000)),
+        _sizes((2, 60), None, (10, 5_000), (30, 5_000)),
         half_life=2500.0,
         weight=2,
     ),
