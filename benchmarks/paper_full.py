@@ -142,6 +142,8 @@ def work_at(order: dict[str, Any], folder: Path, steps: int | None, runs: int | 
         _leave_out_plans(work)
     document = sweep_document(order["sweep"], "full")
     (agent,) = [one for one in document["agents"] if one["label"] == order["label"]]
+    if order.get("steps"):
+        agent["steps"] = order["steps"]
     document |= {"agents": [agent]}
     if steps is not None:
         document |= {"steps": steps, "runs": runs, "readings": [steps]}
@@ -340,7 +342,7 @@ def pack(out: Path, scratch: Path, finished: list[str]) -> list[str]:
 
 
 def unpack(folder: Path, archives: list[Path]) -> None:
-    """The stores of all calls side by side, and computations joined from their parts as far as all of these are there."""
+    """The stores of all calls side by side, and computations joined where all of their parts are there."""
     from bellief.paper import computations
 
     for path in archives:
@@ -369,6 +371,7 @@ def main() -> None:
     parser.add_argument("--gpu-processes", type=int, default=6)
     parser.add_argument("--cpu-processes", type=int, default=10)
     parser.add_argument("--vdqn", choices=("none", "trial", GPU, CPU), default="trial", help="those that learn always")
+    parser.add_argument("--vdqn-steps", type=int, help="of those on all tasks but the Maze, instead of the paper's")
     parser.add_argument("--only", help="units whose names match this expression")
     parser.add_argument("--no-mps", action="store_true")
     parser.add_argument("--no-gpu", action="store_true", help="everything on cores: a trial of the script")
@@ -398,6 +401,9 @@ def main() -> None:
         ]
 
     on_gpu, on_cores = wanted(gpu_units(options.vdqn, bool(done))), wanted(cpu_units(options.vdqn))
+    for unit in (*on_gpu, *on_cores):
+        if unit.order.get("label") in HEAVY_VDQN and unit.order["sweep"] in DISCRETE[:-1]:
+            unit.order["steps"] = options.vdqn_steps
     print(len(on_gpu), "curves for the GPU,", len(on_cores), "units for the cores", flush=True)
     finished: list[str] = []
     alone = [unit for unit in on_gpu if unit.place == ALONE]

@@ -91,8 +91,8 @@ class Config:
 
 
 class State(NamedTuple):
-    """The belief about every pair's return, and raw key data for the mixture update, which draws; `acting` is the belief
-    of the last plan, where that is what chooses actions.
+    """The belief about every pair's return, and raw key data for the mixture update, which draws; `acting` is the
+    belief of the last plan, where that is what chooses actions.
     """
 
     returns: Parameters

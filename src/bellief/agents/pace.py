@@ -1,10 +1,10 @@
 """How often agents that learn without planning renew what they act on.
 
-"Each algorithm updates its policy at steps t = 1, 3, 6, 10, ..." can be read in three ways for them, and verdicts on the
-paper depend on which one is taken: `every-step` (they learn and act on what they have learned at every step, as their
-authors have it), `scheduled-policy` (they learn at every step, and what they act on is renewed at these steps only) and
-`scheduled-learning` (one learning step at each of these steps, and none between them). The steps of the schedule are
-those at which `plan` is called.
+"Each algorithm updates its policy at steps t = 1, 3, 6, 10, ..." can be read in three ways for them, and verdicts on
+the paper depend on which one is taken: `every-step` (they learn and act on what they have learned at every step, as
+their authors have it), `scheduled-policy` (they learn at every step, and what they act on is renewed at these steps
+only) and `scheduled-learning` (one learning step at each of these steps, and none between them). The steps of the
+schedule are those at which `plan` is called.
 
 >>> from bellief.agents import pace
 >>> pace.check("vdqn", "scheduled-learning", pace.PACES)

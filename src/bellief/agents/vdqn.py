@@ -185,7 +185,7 @@ def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> t
 
 
 def catch_up(key: Key[Array, ""], config: Config, state: State) -> State:
-    """What `pace` leaves for the steps of the schedule: new weights to act on, or one step of Adam after the warm-up."""
+    """What `pace` leaves for the steps of the schedule: new weights to act on, or a step of Adam after the warm-up."""
     if config.pace == pace.SCHEDULED_POLICY:
         return state._replace(acting=jax.tree.map(jnp.copy, state.weights))
     if config.pace == pace.SCHEDULED_LEARNING:
@@ -206,7 +206,7 @@ def act(key: Key[Array, ""], config: Config, state: State, observation: Int[Arra
 
 
 def update(config: Config, state: State, transition: Transition) -> State:
-    """Remember the transition; after the warm-up, one step of Adam unless that is for plans; now and then a new target."""
+    """Remember the transition; after the warm-up a step of Adam, unless that is for plans; at times a new target."""
     place = state.steps % config.buffer
     scaled = transition._replace(reward=transition.reward * config.reward_scale)
     replay = Transition(
