@@ -131,6 +131,11 @@ def work_at(order: dict[str, Any], folder: Path, steps: int | None, runs: int | 
     if "computation" in order:
         _compute_part(order["computation"], order["part"], folder, "full" if steps is None else "tiny")
         return
+    from bellief.fast.compiler_options import set_process_options
+
+    # As the command line does. Above all, a process takes what it needs of the GPU's memory: three quarters of it,
+    # JAX's default, leave nothing for the others.
+    set_process_options()
     from bellief.sweeps import work
     from bellief.sweeps.engines.batch import Batch
     from bellief.sweeps.spec import build_spec
