@@ -30,6 +30,7 @@ import tarfile
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,7 +45,6 @@ MOST_BYTES, MOST_ARCHIVES = 15 * 2**20, 5
 # Seconds kept for packing.
 LEFT_FOR_PACKING = 12.0
 DISCRETE = ("lavalake", "nchain", "doubleloop", "lavalake10", "maze")
-WIDE = ("lavalake", "lavalake10", "maze")
 HEAVY_VDQN = ("VDQN", "VDQN, scheduled policy")
 
 
@@ -76,25 +76,18 @@ def runs_of(sweep: str, label: str) -> int:
     return entry.get("runs", document["runs"])
 
 
-def gpu_units(vdqn: str, again: bool) -> list[Unit]:
-    """What is for the GPU, the most valuable first; those measured alone before all others. `again`: there was an
-    earlier call.
-    """
+def gpu_units(vdqn: str) -> list[Unit]:
+    """What is for the GPU: those measured alone, then the long ones; few states last, which cores compute as well."""
     found = [curve("nchain", "BBI", ALONE), curve("maze", "BBI", ALONE)]
-    found += [curve("lavalake", label, GPU) for label in ("BBI", "MMBI", "PSRL")]
-    heavy = [curve(sweep, label, GPU) for sweep in DISCRETE for label in HEAVY_VDQN] if vdqn == GPU else []
-    # The first says how fast these are; those of the Maze take longest, and need a call of their own.
-    trial = curve("nchain", "VDQN", GPU)
-    found += [trial] if vdqn in ("trial", GPU) else []
-    found += [curve("lavalake10", label, GPU) for label in ("BBI", "MMBI", "PSRL")]
-    found += [curve("maze", label, GPU) for label in ("MMBI", "PSRL")] + [curve("doubleloop", "BBI", GPU)]
-    found += [unit for unit in heavy if unit != trial and (again or unit.order["sweep"] != "maze")]
-    if again:
-        found.sort(key=lambda unit: unit.place != ALONE and unit not in heavy[-2:])
+    heavy = [curve(sweep, label, GPU) for label in HEAVY_VDQN for sweep in DISCRETE] if vdqn == GPU else []
+    found += [curve("maze", label, GPU) for label in ("MMBI", "PSRL", OURS)] + heavy[:4]
+    found += [curve(task, label, GPU) for task in ("lavalake10", "lavalake") for label in ("BBI", "MMBI", "PSRL", OURS)]
+    found += [curve("maze-horizons", f"BBI, H = {h}", GPU) for h in (50, 20, 10)]
+    found += [curve("maze-horizons", f"{OURS}, H = 10", GPU), *heavy[4:]]
+    found += [curve("doubleloop", label, GPU) for label in ("BBI", OURS)]
     found += [curve("nchain-rollouts", f"BBI, formula {number}", GPU) for number in (1, 2)]
-    found += [curve(task, f"BBI, H = {h}", GPU) for task in ("nchain-horizons", "maze-horizons") for h in (10, 20, 50)]
-    found += [curve(task, OURS, GPU) for task in DISCRETE]
-    return found + [curve(task, f"{OURS}, H = 10", GPU) for task in ("nchain-horizons", "maze-horizons")]
+    found += [curve("nchain-horizons", f"BBI, H = {h}", GPU) for h in (10, 20, 50)]
+    return [*found, curve("nchain", OURS, GPU), curve("nchain-horizons", f"{OURS}, H = 10", GPU)]
 
 
 def cpu_units(vdqn: str) -> list[Unit]:
@@ -279,19 +272,27 @@ class Machine:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(child.pid, signal.SIGKILL)
 
-    def work_through(self, queues: list[tuple[deque[Unit], int]], finished: list[str]) -> None:
-        """All units, so many of each queue at once; until the time is over."""
+    def work_through(self, queues: list[tuple[deque[Unit], int]], keep: Callable[[str], None]) -> None:
+        """All units, so many of each queue at once, until the time is over. Who finds a queue empty helps with the
+        next one.
+        """
 
-        def one(queue: deque[Unit]) -> None:
-            while not self.stopped and self.left() > 5:
-                try:
-                    unit = queue.popleft()
-                except IndexError:
-                    return
-                if self.run(unit):
-                    finished.append(unit.name)
+        def one(mine: list[deque[Unit]]) -> None:
+            for queue in mine:
+                while not self.stopped and self.left() > 5:
+                    try:
+                        unit = queue.popleft()
+                    except IndexError:
+                        break
+                    if self.run(unit):
+                        keep(unit.name)
 
-        threads = [threading.Thread(target=one, args=(queue,)) for queue, count in queues for _ in range(count)]
+        order = [queue for queue, _ in queues]
+        threads = [
+            threading.Thread(target=one, args=(order[place:],))
+            for place, (_, count) in enumerate(queues)
+            for _ in range(count)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -322,28 +323,43 @@ def share_gpu(machine: Machine) -> str:
     return "on"
 
 
-def pack(out: Path, scratch: Path, finished: list[str]) -> list[str]:
-    """The finished stores in archives that can come back; the names of those that fit."""
-    packed, number, room = [], 0, 0
-    archive: tarfile.TarFile | None = None
-    for name in finished:
-        files = [path for path in (scratch / name).rglob("*") if path.is_file() and path.name != "manifest.json"]
-        size = sum(path.stat().st_size + 1024 for path in files) + 10_240
-        if archive is None or size > room:
-            if number == MOST_ARCHIVES:
-                print(f"{name} and what follows it do not fit into {MOST_ARCHIVES} archives", flush=True)
-                break
-            if archive is not None:
-                archive.close()
-            number, room = number + 1, MOST_BYTES
-            archive = tarfile.open(out / f"stores-{number}.tar", "w")  # noqa: SIM115
-        for path in files:
-            archive.add(path, path.relative_to(scratch))
-        room -= size
-        packed.append(name)
-    if archive is not None:
-        archive.close()
-    return packed
+class Archives:
+    """Archives that can come back, to which each store is added when it is finished: a machine that is taken away in
+    the middle of a call loses only what was unfinished.
+    """
+
+    def __init__(self, out: Path, scratch: Path):
+        self.out, self.scratch = out, scratch
+        self.number, self.room = 0, 0
+        self.archive: tarfile.TarFile | None = None
+        self.names: list[str] = []
+        self.lock = threading.Lock()
+
+    def add(self, name: str) -> None:
+        """Pack the store of a unit."""
+        with self.lock:
+            files = [p for p in (self.scratch / name).rglob("*") if p.is_file() and p.name != "manifest.json"]
+            size = sum(path.stat().st_size + 1024 for path in files) + 10_240
+            if self.archive is None or size > self.room:
+                self.close()
+                if self.number == MOST_ARCHIVES:
+                    print(f"{name} does not fit into {MOST_ARCHIVES} archives", flush=True)
+                    return
+                self.number, self.room = self.number + 1, MOST_BYTES
+                self.archive = tarfile.open(self.out / f"stores-{self.number}.tar", "w")  # noqa: SIM115
+            for path in files:
+                self.archive.add(path, path.relative_to(self.scratch))
+            self.archive.fileobj.flush()  # type: ignore[union-attr]
+            self.room -= size
+            self.names.append(name)
+            with (self.out / "done.txt").open("a") as done:
+                done.write(f"{name}\n")
+
+    def close(self) -> None:
+        """Finish the last archive."""
+        if self.archive is not None:
+            self.archive.close()
+            self.archive = None
 
 
 def unpack(folder: Path, archives: list[Path]) -> None:
@@ -375,9 +391,10 @@ def main() -> None:
     parser.add_argument("--scratch", type=Path, default=Path("/tmp/bellief-paper"), help="where stores are made")
     parser.add_argument("--gpu-processes", type=int, default=6)
     parser.add_argument("--cpu-processes", type=int, default=10)
-    parser.add_argument("--vdqn", choices=("none", "trial", GPU, CPU), default="trial", help="those that learn always")
+    parser.add_argument("--vdqn", choices=("none", GPU, CPU), default=GPU, help="those that learn always")
     parser.add_argument("--vdqn-steps", type=int, help="of those on all tasks but the Maze, instead of the paper's")
     parser.add_argument("--only", help="units whose names match this expression")
+    parser.add_argument("--together", action="store_true", help="nothing alone: no times are promised")
     parser.add_argument("--no-mps", action="store_true")
     parser.add_argument("--no-gpu", action="store_true", help="everything on cores: a trial of the script")
     parser.add_argument("--steps", type=int, help="a trial: instead of the paper's")
@@ -405,13 +422,13 @@ def main() -> None:
             unit for unit in units if unit.name not in done and (not options.only or re.search(options.only, unit.name))
         ]
 
-    on_gpu, on_cores = wanted(gpu_units(options.vdqn, bool(done))), wanted(cpu_units(options.vdqn))
+    on_gpu, on_cores = wanted(gpu_units(options.vdqn)), wanted(cpu_units(options.vdqn))
     for unit in (*on_gpu, *on_cores):
         if unit.order.get("label") in HEAVY_VDQN and unit.order["sweep"] in DISCRETE[:-1]:
             unit.order["steps"] = options.vdqn_steps
     print(len(on_gpu), "curves for the GPU,", len(on_cores), "units for the cores", flush=True)
-    finished: list[str] = []
-    alone = [unit for unit in on_gpu if unit.place == ALONE]
+    archives = Archives(options.out, options.scratch)
+    alone = [] if options.together else [unit for unit in on_gpu if unit.place == ALONE]
     if alone and options.steps is None:
         # Software is read from disk for the first time, which is not to be timed.
         order = {"sweep": "nchain", "label": "BBI", "shard": None, "vdqn_on_gpu": False}
@@ -421,17 +438,16 @@ def main() -> None:
         machine.options = options
     for unit in alone:
         if machine.run(unit):
-            finished.append(unit.name)
+            archives.add(unit.name)
             print(unit.name, machine.facts[unit.name], flush=True)
     shared = "off" if options.no_mps or options.no_gpu else share_gpu(machine)
     print("GPU shared:", shared, flush=True)
     queues = [
-        (deque(unit for unit in on_gpu if unit.place == GPU), options.gpu_processes),
+        (deque(unit for unit in on_gpu if unit not in alone), options.gpu_processes),
         (deque(on_cores), options.cpu_processes),
     ]
-    machine.work_through(queues, finished)
-    packed = pack(options.out, options.scratch, finished)
-    (options.out / "done.txt").write_text("".join(f"{name}\n" for name in packed))
+    machine.work_through(queues, archives.add)
+    archives.close()
     report = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(time.monotonic() - began, 1),
@@ -443,7 +459,8 @@ def main() -> None:
     with tarfile.open(options.out / "logs.tgz", "w:gz") as archive:
         archive.add(machine.logs, "logs")
     killed = {name: one["at"] for name, one in machine.facts.items() if one["code"]}
-    print(f"{len(packed)} units finished in {report['seconds']} s; {len(report['not_begun'])} not begun", flush=True)
+    print(f"{len(archives.names)} units finished in {report['seconds']} s", flush=True)
+    print(f"{len(report['not_begun'])} not begun", flush=True)
     print("ended on their way:", json.dumps(killed), flush=True)
     slowest = sorted(machine.facts.items(), key=lambda pair: -pair[1]["seconds"])[:40]
     print("seconds:", ", ".join(f"{name} {one['seconds']:.0f}" for name, one in slowest), flush=True)

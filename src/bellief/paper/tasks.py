@@ -72,7 +72,7 @@ MILLION = 1_000_000
 # VDQN learns at every step and BSS plans at every step: both have fewer, and only the sizes given here are computed.
 _VDQN = dict.fromkeys(VDQN_PACES, _sizes((2, 100), (10, 10_000), (10, 10_000), (50, 100_000)))
 _VDQN_ON_LAKE = dict.fromkeys(VDQN_PACES, _sizes((2, 100), (4, 1_000), (10, 20_000), (30, 100_000)))
-_VDQN_ON_MAZE = dict.fromkeys(VDQN_PACES, _sizes((2, 20), (10, 10_000), (10, 10_000), (30, 500_000)))
+_VDQN_ON_MAZE = dict.fromkeys(VDQN_PACES, _sizes((2, 20), (10, 10_000), (10, 10_000), (30, 100_000)))
 _BSS = {"BSS": _sizes((2, 100), (20, 10_000), (20, 10_000), (50, 10_000))}
 _BQL = {label: _sizes((2, 100), (10, 10_000), (10, 20_000), (20, 100_000)) for label in BQL_VARIANTS if label != "BQL"}
 
