@@ -396,7 +396,8 @@ def main() -> None:
     parser.add_argument("--only", help="units whose names match this expression")
     parser.add_argument("--together", action="store_true", help="nothing alone: no times are promised")
     parser.add_argument("--no-mps", action="store_true")
-    parser.add_argument("--no-gpu", action="store_true", help="everything on cores: a trial of the script")
+    parser.add_argument("--no-gpu", action="store_true", help="curves as for a GPU, computed on cores: a trial")
+    parser.add_argument("--cores", action="store_true", help="everything on cores, cell by cell")
     parser.add_argument("--steps", type=int, help="a trial: instead of the paper's")
     parser.add_argument("--runs", type=int, default=None)
     parser.add_argument("--unpack", type=Path, nargs="+", metavar="PATH", help="a folder, then the archives for it")
@@ -422,7 +423,14 @@ def main() -> None:
             unit for unit in units if unit.name not in done and (not options.only or re.search(options.only, unit.name))
         ]
 
-    on_gpu, on_cores = wanted(gpu_units(options.vdqn)), wanted(cpu_units(options.vdqn))
+    if options.cores:
+        curves = [(unit.order["sweep"], unit.order["label"]) for unit in gpu_units("none")]
+        every = cpu_units(CPU) + [
+            unit for sweep, label in curves for unit in cells(sweep, label, runs_of(sweep, label))
+        ]
+        on_gpu, on_cores = [], wanted(every)
+    else:
+        on_gpu, on_cores = wanted(gpu_units(options.vdqn)), wanted(cpu_units(options.vdqn))
     for unit in (*on_gpu, *on_cores):
         if unit.order.get("label") in HEAVY_VDQN and unit.order["sweep"] in DISCRETE[:-1]:
             unit.order["steps"] = options.vdqn_steps

@@ -67,7 +67,7 @@ def test_the_estimate_counts_shared_cells_once(tmp_path, monkeypatch):
     monkeypatch.setattr("bellief.sweeps.plan.dry_run", dry_run)
     request = run_paper.Request(choose("fig:full_chain,fig:chainhorizon"), "tiny", tmp_path, [], {})
     assert run_paper.estimate(request, None)["seconds"] == 3
-    assert told == {"nchain": (12, 12), "nchain-horizons": (6, 4)}
+    assert told == {"nchain": (18, 18), "nchain-horizons": (6, 4)}
     assert not list(tmp_path.iterdir())
 
 

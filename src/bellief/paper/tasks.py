@@ -15,6 +15,7 @@ from bellief.paper.agents import (
     DISCRETE,
     HORIZON_AGENTS,
     LINEAR,
+    OURS,
     PENDULUM,
     ROLLOUT_AGENTS,
     VDQN_PACES,
@@ -69,10 +70,21 @@ def _without(agents: dict[str, dict[str, Any]], *labels: str) -> dict[str, dict[
 
 
 MILLION = 1_000_000
-# VDQN learns at every step and BSS plans at every step: both have fewer, and only the sizes given here are computed.
-_VDQN = dict.fromkeys(VDQN_PACES, _sizes((2, 100), (10, 10_000), (10, 10_000), (50, 100_000)))
-_VDQN_ON_LAKE = dict.fromkeys(VDQN_PACES, _sizes((2, 100), (4, 1_000), (10, 20_000), (30, 100_000)))
-_VDQN_ON_MAZE = dict.fromkeys(VDQN_PACES, _sizes((2, 20), (10, 10_000), (10, 10_000), (30, 100_000)))
+
+
+def _vdqn(standard: tuple[Pair, Pair, Pair], always: Pair, scheduled: Pair) -> dict[str, dict[str, Size]]:
+    """Sizes of the variants of VDQN. Those that learn at every step cost tens of times as much as the last one, which
+    learns where the model-based agents plan.
+    """
+    full = {label: always for label in VDQN_PACES} | {"VDQN, scheduled learning": scheduled}
+    return {label: _sizes(*standard, full[label]) for label in VDQN_PACES}
+
+
+_VDQN = _vdqn(((2, 100), (10, 10_000), (10, 10_000)), (20, 20_000), (50, 100_000))
+_VDQN_ON_LAKE = _vdqn(((2, 100), (10, 10_000), (10, 10_000)), (10, 20_000), (50, 100_000))
+_VDQN_ON_LARGE_LAKE = _vdqn(((2, 100), (4, 1_000), (10, 20_000)), (10, 20_000), (30, 100_000))
+_VDQN_ON_MAZE = _vdqn(((2, 20), (10, 10_000), (10, 10_000)), (10, 10_000), (30, 100_000))
+# VDQN learns and BSS plans at every step: both have fewer steps, and only the sizes given here are computed.
 _BSS = {"BSS": _sizes((2, 100), (20, 10_000), (20, 10_000), (50, 10_000))}
 _BQL = {label: _sizes((2, 100), (10, 10_000), (10, 20_000), (20, 100_000)) for label in BQL_VARIANTS if label != "BQL"}
 
@@ -97,7 +109,7 @@ TASKS: dict[str, Task] = {
         "LavaLake 5x7",
         _without(with_variants(DISCRETE), "BSS"),
         _sizes((2, 200), (10, 50_000), (20, 100_000), (100, MILLION)),
-        _VDQN | _BQL,
+        _VDQN_ON_LAKE | _BQL | {OURS: _sizes((2, 200), (10, 50_000), (20, 100_000), (20, MILLION))},
         weight=1,
     ),
     "lavalake10": Task(
@@ -105,7 +117,7 @@ TASKS: dict[str, Task] = {
         "LavaLake 10x10",
         _without(with_variants(DISCRETE), "BSS"),
         _sizes((2, 100), None, (10, 50_000), (30, MILLION)),
-        _VDQN_ON_LAKE | _BQL,
+        _VDQN_ON_LARGE_LAKE | _BQL,
         weight=1,
     ),
     "maze": Task(
