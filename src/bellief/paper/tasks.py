@@ -76,7 +76,7 @@ def _vdqn(standard: tuple[Pair, Pair, Pair], always: Pair, scheduled: Pair) -> d
     """Sizes of the variants of VDQN. Those that learn at every step cost tens of times as much as the last one, which
     learns where the model-based agents plan.
     """
-    full = {label: always for label in VDQN_PACES} | {"VDQN, scheduled learning": scheduled}
+    full = dict.fromkeys(VDQN_PACES, always) | {"VDQN, scheduled learning": scheduled}
     return {label: _sizes(*standard, full[label]) for label in VDQN_PACES}
 
 
