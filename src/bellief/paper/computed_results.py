@@ -26,6 +26,11 @@ def _optimum(name: str) -> float | None:
     return best_average(environment) if isinstance(environment, Environment) else None
 
 
+def optimum_of(sweep: str) -> float | None:
+    """The largest long-run average reward in a sweep's environment, where its model is a table."""
+    return _optimum(TASKS[sweep].environment)
+
+
 class Missing(Exception):
     """Something that a claim or a figure needs was not computed."""
 
@@ -110,7 +115,7 @@ class Folder:
 
     def results(self) -> Results:
         """What is there."""
-        return Results(self.runs, self.plans, self.optimum, self.computed, self.agents)
+        return Results(self.runs, self.plans, optimum_of, self.computed, self.agents)
 
     def condition(self, sweep: str, agent: str) -> Any:
         """A condition with at least one finished cell."""
@@ -147,10 +152,6 @@ class Folder:
     def plans(self, sweep: str, agent: str) -> "pd.DataFrame":
         """What an agent reported of its plans."""
         return self.condition(sweep, agent).table("plans")
-
-    def optimum(self, sweep: str) -> float | None:
-        """The largest long-run average reward in a sweep's environment, where its model is a table."""
-        return _optimum(TASKS[sweep].environment)
 
     def computed(self, name: str) -> dict[str, np.ndarray]:
         """A computation's arrays."""

@@ -28,6 +28,7 @@ from bellief.paper.claims import Judgement, Measured, judge_measured, unmeasured
 from bellief.paper.computed_results import Folder, Missing
 from bellief.paper.facts import facts_of, sizes_of
 from bellief.paper.items import ITEMS, POSTERIORS, Item
+from bellief.paper.readings import keep, results_of
 from bellief.paper.tasks import TASKS, Size, size_of
 from bellief.plots.statistics import Estimate
 from bellief.report.document import Chart, Curve, Table
@@ -56,13 +57,14 @@ class Summary(NamedTuple):
 
 
 def summarise(folder: Folder, scale: str) -> Summary:
-    """The summary of a folder of stores and computations."""
+    """The summary of a folder of stores and computations. Claims are measured from its readings."""
     results = folder.results()
+    readings = results_of(keep(results))
     measured: dict[str, Measured] = {}
     missing: dict[str, str] = {}
     for claim in (claim for item in ITEMS.values() for claim in item.claims):
         try:
-            measured[claim.key] = claim.test.measure(results)
+            measured[claim.key] = claim.test.measure(readings)
         except Missing as error:
             missing[claim.key] = str(error)
     every = list(ITEMS.values())

@@ -80,9 +80,9 @@ def _vdqn(standard: tuple[Pair, Pair, Pair], always: Pair, scheduled: Pair) -> d
     return {label: _sizes(*standard, full[label]) for label in VDQN_PACES}
 
 
-_VDQN = _vdqn(((2, 100), (10, 10_000), (10, 10_000)), (20, 20_000), (50, 100_000))
-_VDQN_ON_LAKE = _vdqn(((2, 100), (10, 10_000), (10, 10_000)), (10, 20_000), (50, 100_000))
-_VDQN_ON_LARGE_LAKE = _vdqn(((2, 100), (4, 1_000), (10, 20_000)), (10, 20_000), (30, 100_000))
+_VDQN = _vdqn(((2, 100), (10, 10_000), (10, 10_000)), (20, 10_000), (50, 100_000))
+_VDQN_ON_LAKE = _vdqn(((2, 100), (10, 10_000), (10, 10_000)), (10, 10_000), (50, 100_000))
+_VDQN_ON_LARGE_LAKE = _vdqn(((2, 100), (4, 1_000), (10, 20_000)), (10, 10_000), (30, 100_000))
 _VDQN_ON_MAZE = _vdqn(((2, 20), (10, 10_000), (10, 10_000)), (10, 10_000), (30, 100_000))
 # VDQN learns and BSS plans at every step: both have fewer steps, and only the sizes given here are computed.
 _BSS = {"BSS": _sizes((2, 100), (20, 10_000), (20, 10_000), (50, 10_000))}
@@ -154,21 +154,21 @@ TASKS: dict[str, Task] = {
         "linear-model",
         "LinearModel",
         LINEAR,
-        _sizes((2, 60), None, (10, 5_000), (30, 5_000)),
+        _sizes((2, 60), None, (10, 5_000), (20, 5_000)),
         weight=2,
     ),
     "pendulum": Task(
         "pendulum",
         "InvertedPendulum",
         PENDULUM,
-        _sizes((2, 60), None, (10, 5_000), (30, 5_000)),
+        _sizes((2, 60), None, (10, 5_000), (20, 5_000)),
         half_life=2500.0,
         weight=2,
     ),
 }
 # Where claims look at the curves. The same for every sweep, because a cell's readings are part of what it is, and cells
 # are shared; the sizes above are chosen so that half of a run's length and the whole are among them.
-_MARKS = [digit * 10**power for power in range(1, 7) for digit in (1, 2, 5)]
+MARKS = [digit * 10**power for power in range(1, 7) for digit in (1, 2, 5)]
 
 
 def is_computed(name: str, scale: str, changes: Mapping[str, Size] | None = None) -> bool:
@@ -224,7 +224,7 @@ def sweep_document(name: str, scale: str, changes: dict[str, Size] | None = None
 
 def readings(steps: int) -> list[int]:
     """Steps at which the curves of a sweep are read besides the usual ones."""
-    return sorted(mark for mark in {*_MARKS, steps // 2, steps} if 0 < mark <= steps)
+    return sorted(mark for mark in {*MARKS, steps // 2, steps} if 0 < mark <= steps)
 
 
 def check_scale(scale: str) -> str:
