@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from bellief.errors import UserError
 from bellief.files import write_whole
+from bellief.paper import readings
 from bellief.paper.computations import COMPUTATIONS, adopt, compute, key_of
 from bellief.paper.computed_results import Folder
 from bellief.paper.item_files import write_item
@@ -176,8 +177,11 @@ def estimate(request: Request, workers: int | None) -> dict[str, Any]:
 
 
 def write_everything(request: Request) -> dict[str, Any]:
-    """Figures, tables, verdicts, the summary and the report, from what is in the folder."""
-    summary = summarise(Folder(request.folder), request.scale)
+    """Figures, tables, verdicts, readings, the summary and the report, from what is in the folder."""
+    folder = Folder(request.folder)
+    arrays = readings.keep(folder.results())
+    readings.write(arrays, request.folder / readings.NAME)
+    summary = summarise(folder, request.scale, readings.results_of(arrays))
     write_summary(summary, request.folder / SUMMARY)
     return write_report(summary, request.items, request.folder)
 

@@ -60,8 +60,9 @@ SENTENCES: tuple[Sentence, ...] = (
     Sentence(
         "Each algorithm updates its policy at steps t = 1, 3, 6, 10, ....",
         SETUP,
-        reason="A setting. All planning agents here follow it; BQL, VDQN and GPTD learn at every step, as published, "
-        "which departs from the letter.",
+        reason="A setting, and all planning agents here follow it. What it means for agents that learn without a plan "
+        "is open: VDQN, BQL and GPTD are run with each way of following it (settings `pace`), and claims about them "
+        "are judged over all ways.",
     ),
     Sentence(
         "While we use the same prior parameters for all algorithms, we have not attempted to do an exhaustive unbiased "

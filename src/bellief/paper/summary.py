@@ -25,7 +25,7 @@ from bellief.errors import UserError
 from bellief.files import write_whole
 from bellief.paper.charts import charts_of, tables_of
 from bellief.paper.claims import Judgement, Measured, judge_measured, unmeasured
-from bellief.paper.computed_results import Folder, Missing
+from bellief.paper.computed_results import Folder, Missing, Results
 from bellief.paper.facts import facts_of, sizes_of
 from bellief.paper.items import ITEMS, POSTERIORS, Item
 from bellief.paper.readings import keep, results_of
@@ -56,10 +56,10 @@ class Summary(NamedTuple):
     provenance: str = ""
 
 
-def summarise(folder: Folder, scale: str) -> Summary:
-    """The summary of a folder of stores and computations. Claims are measured from its readings."""
+def summarise(folder: Folder, scale: str, readings: Results | None = None) -> Summary:
+    """The summary of a folder of stores and computations. Claims and tables are made from its readings."""
     results = folder.results()
-    readings = results_of(keep(results))
+    readings = readings or results_of(keep(results))
     measured: dict[str, Measured] = {}
     missing: dict[str, str] = {}
     for claim in (claim for item in ITEMS.values() for claim in item.claims):
@@ -73,7 +73,7 @@ def summarise(folder: Folder, scale: str) -> Summary:
         measured,
         missing,
         {item.label: [_thin(chart) for chart in charts_of(item, results)] for item in every},
-        {item.label: tables_of(item, results) for item in every},
+        {item.label: tables_of(item, readings) for item in every},
         {item.label: facts_of(item, folder) for item in every},
         _posterior_samples(folder),
         {sweep: sizes_of(folder, sweep) for sweep in TASKS},
