@@ -109,7 +109,12 @@ TASKS: dict[str, Task] = {
         "LavaLake 5x7",
         _without(with_variants(DISCRETE), "BSS"),
         _sizes((2, 200), (10, 50_000), (20, 100_000), (100, MILLION)),
-        _VDQN_ON_LAKE | _BQL | {OURS: _sizes((2, 200), (10, 50_000), (20, 100_000), (20, MILLION))},
+        _VDQN_ON_LAKE
+        | _BQL
+        | {
+            "BBI": _sizes((2, 200), (10, 50_000), (20, 100_000), (100, 200_000)),
+            OURS: _sizes((2, 200), (10, 50_000), (20, 100_000), (20, 200_000)),
+        },
         weight=1,
     ),
     "lavalake10": Task(
