@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import gc
 import resource
+import signal
 from types import SimpleNamespace
 
 import jax
@@ -30,6 +31,9 @@ MOST_WITHIN_FILE = 1200 * 2**20
 
 def pytest_configure(config):
     """Compiled programs are shared by the workers and kept for the next session, unless a folder was chosen."""
+    # A shell that starts a command in the background makes it, and all that it starts, deaf to interrupts.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if jax.config.jax_compilation_cache_dir is None and getattr(config, "cache", None) is not None:
         jax.config.update("jax_compilation_cache_dir", str(config.cache.mkdir("jax-programs")))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)

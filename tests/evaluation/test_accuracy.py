@@ -1,12 +1,16 @@
 """Closed moments, the linear term and the improved law of start values, against brute force."""
 
 import json
+import math
+import re
 
 import numpy as np
 import pytest
 
 import bellief
 from bellief import Transitions, compare, evaluate
+from bellief.cli import options
+from bellief.cli.failures import OptionError
 from bellief.errors import UserError
 from bellief.evaluation import skewed_law
 from bellief.evaluation.accuracy import StartDraws
@@ -271,6 +275,25 @@ def test_accuracy_is_reached_and_reported(tmp_path):
         evaluate(data, POLICY, 0.9, accuracy=0.0)
     with pytest.raises(UserError, match="joint and monte-carlo"):
         evaluate(data, POLICY, 0.9, method="moments", accuracy=0.01)
+
+
+@pytest.mark.parametrize("accuracy", [0.0, 0.9e-4, 0.51, math.nan])
+def test_an_accuracy_is_checked_in_the_same_way_everywhere(accuracy):
+    said = re.escape(f"accuracy must lie between 0.0001 and 0.5, not {accuracy}.")
+    vectors = Transitions.from_arrays(np.zeros((2, 1)), [0, 1], [0.0, 1.0], np.ones((2, 1)))
+    for log in (make_log(5), vectors):
+        with pytest.raises(UserError, match=said):
+            evaluate(log, "uniform", 0.9, accuracy=accuracy)
+    with pytest.raises(UserError, match=said):
+        compare(make_log(5), [POLICY, "uniform"], 0.9, accuracy=accuracy)
+    with pytest.raises(OptionError, match=said):
+        options.accuracy(str(accuracy))
+
+
+def test_an_accuracy_means_nothing_where_states_are_vectors():
+    vectors = Transitions.from_arrays(np.zeros((2, 1)), [0, 1], [0.0, 1.0], np.ones((2, 1)))
+    with pytest.raises(UserError, match="for which accuracy means nothing"):
+        evaluate(vectors, "uniform", 0.9, accuracy=0.1)
 
 
 def test_compare_knows_the_law_of_differences():

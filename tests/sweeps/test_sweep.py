@@ -40,7 +40,7 @@ def test_events_and_summary(tmp_path, tiny, tiny_cells):
 )
 def test_agents_that_decide_when_to_plan(tmp_path, name, settings):
     agent = {"name": name, "label": "own schedule", "settings": settings}
-    spec = build_spec(TINY | {"runs": 2, "steps": 30, "agents": [agent]}, "here")
+    spec = build_spec(TINY | {"bellief": "0.2", "runs": 2, "steps": 30, "agents": [agent]}, "here")
     run_sweep(spec, tmp_path / "a", engine=Inline)
     alone = bellief.run("nchain", name, steps=30, runs=2, half_life=20, settings=settings)
     result = open_store(tmp_path / "a").condition("nchain", agent["label"]).result()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bellief.cli.options import between, count, names_or_number, page, scale
+from bellief.cli.options import accuracy, between, count, names_or_number, page, scale
 from bellief.errors import UserError
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ Draws = Annotated[int, count("--draws", "Value functions to draw.")]
 Accuracy = Annotated[
     float | None,
     typer.Option(
-        parser=between("--accuracy", 0, 0.5, includes_high=True),
+        parser=accuracy,
         metavar="NUMBER",
         help="Instead of --draws: draw until the error of interval limits is this share of the interval's width.",
     ),

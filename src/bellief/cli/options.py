@@ -41,13 +41,22 @@ def between(option: str, low: float, high: float, includes_high: bool = False) -
     bounds = f"lie in {interval}" if math.isfinite(high) else f"be a finite number above {low:g}"
 
     def read(text: str) -> float:
+        given = number(option)(text)
+        if not (low < given < high or (includes_high and given == high)):
+            raise OptionError(f"{option} must {bounds}, not {shorten(text, 40)}.")
+        return given
+
+    return read
+
+
+def number(option: str) -> Callable[[str], float]:
+    """Reader of any number."""
+
+    def read(text: str) -> float:
         try:
-            number = float(text)
+            return float(text)
         except ValueError:
-            raise OptionError(f"{option} needs a number, not '{text}'.") from None
-        if not (low < number < high or (includes_high and number == high)):
-            raise OptionError(f"{option} must {bounds}, not {text}.")
-        return number
+            raise OptionError(f"{option} needs a number, not '{shorten(text, 40)}'.") from None
 
     return read
 
@@ -86,6 +95,18 @@ def _writable(option: str, text: str, endings: tuple[str, ...], said: str) -> Pa
 def scale(text: str) -> float | str:
     """Reader of a reward scale."""
     return text if text == "data" else between("--reward-scale", 0, math.inf)(text)
+
+
+def accuracy(text: str) -> float:
+    """Reader of an accuracy, whose bounds are those of `evaluate` and `compare`."""
+    share = number("--accuracy")(text)
+    from bellief.evaluation.question_checks import check_accuracy
+
+    try:
+        check_accuracy(share)
+    except UserError as error:
+        raise OptionError(f"--{error}") from None
+    return share
 
 
 def names_or_number(option: str) -> Callable[[str], int | list[str]]:

@@ -11,13 +11,13 @@ from jaxtyping import Float
 from bellief.decisions import preposterior
 from bellief.decisions.preposterior import Forecast
 from bellief.errors import UserError
-from bellief.evaluation.accuracy import Enough, StartDraws, check_accuracy, until
+from bellief.evaluation.accuracy import Enough, StartDraws, until
 from bellief.evaluation.diagnostics import CANNOT_TELL, coverage, coverage_warnings
 from bellief.evaluation.knowledge import bounded, endless_sentence, knowledge
 from bellief.evaluation.policy_forms import read_policy
 from bellief.evaluation.posterior import Errors, errors_of, summarise_values
 from bellief.evaluation.problem import Problem, prepare
-from bellief.evaluation.question_checks import check_numbers
+from bellief.evaluation.question_checks import check_accuracy, check_numbers
 from bellief.evaluation.start_law import StartLaw
 
 if TYPE_CHECKING:

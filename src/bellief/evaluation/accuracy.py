@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from bellief.errors import UserError
 from bellief.evaluation.linear_term import LinearTerms
 from bellief.evaluation.posterior import Errors
 from bellief.evaluation.problem import Part, Problem
@@ -121,12 +120,6 @@ class Enough(NamedTuple):
 
     answer: Any
     errors: list[Errors | None]
-
-
-def check_accuracy(accuracy: float | None) -> None:
-    """An accuracy is a share of the interval's width."""
-    if accuracy is not None and not 1e-4 <= accuracy <= 0.5:
-        raise UserError(f"accuracy must lie between 0.0001 and 0.5, not {accuracy}.")
 
 
 def until(

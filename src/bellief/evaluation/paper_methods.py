@@ -13,6 +13,7 @@ from bellief.beliefs import tabular
 from bellief.errors import UserError
 from bellief.evaluation.dense_belief import DRAW_STREAM, SAMPLER, STEP_STREAM, belief_from, draw_mdps
 from bellief.evaluation.methods23 import METHODS23, evaluate_methods23
+from bellief.evaluation.offset import far_offset, value_of_offset, without_offset
 from bellief.evaluation.problem import Problem
 from bellief.evaluation.question import Question
 from bellief.evaluation.question_checks import check_memory
@@ -28,8 +29,20 @@ def evaluate(ready: Problem, policy, method, final, seed, mdps, draws, lookahead
     if ready.support is not None:
         raise UserError(f"{method} does not take support: leave it out, or choose joint.")
     check_memory(ready.log.states, ready.log.actions, tables=1)
+    if method in METHODS23:  # which need the likelihood of rewards given their pair
+        ready = dataclasses.replace(ready, prior=ready.prior.by_pair())
+    offset = far_offset(ready)
+    if not offset:
+        return _near_zero(ready, policy, method, final, seed, mdps, draws, lookahead, settings)
+    question, near = Question(ready, policy), without_offset(ready, offset)
+    _, samples, notes = _near_zero(near, question.policy, method, final, seed, mdps, draws, lookahead, settings)
+    return question, np.asarray(samples) + value_of_offset(ready, offset), notes
+
+
+def _near_zero(ready: Problem, policy, method, final, seed, mdps, draws, lookahead, settings):
+    """The same for rewards that do not all lie far from zero."""
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
-        problem = DenseProblem(ready, policy, by_pair=method in METHODS23)
+        problem = DenseProblem(ready, policy)
         if method in METHODS23:
             return problem, *evaluate_methods23(problem, seed, method, mdps or 1000, draws, settings)
         if method in method1.BELIEFS:
@@ -40,9 +53,8 @@ def evaluate(ready: Problem, policy, method, final, seed, mdps, draws, lookahead
 class DenseProblem(Question):
     """Data, policy and prior turned into dense arrays, and the ways to evaluate them."""
 
-    def __init__(self, ready: Problem, policy: Any, by_pair: bool = False):
-        # Methods 2 and 3 need the likelihood of rewards given their pair.
-        super().__init__(dataclasses.replace(ready, prior=ready.prior.by_pair()) if by_pair else ready, policy)
+    def __init__(self, ready: Problem, policy: Any):
+        super().__init__(ready, policy)
         belief = belief_from(self.data, self.prior, self.terminates)
         used = jnp.asarray(self.policy)
         if ((self.policy == 0) | (self.policy == 1)).all():

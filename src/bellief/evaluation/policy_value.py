@@ -8,13 +8,13 @@ from jaxtyping import Float
 
 from bellief.errors import UserError
 from bellief.evaluation import bootstrap
-from bellief.evaluation.accuracy import Enough, StartDraws, check_accuracy, until
+from bellief.evaluation.accuracy import Enough, StartDraws, until
 from bellief.evaluation.knowledge import bounded, knowledge
 from bellief.evaluation.logged_prior import even_name
 from bellief.evaluation.posterior import ValuePosterior, errors_of
 from bellief.evaluation.problem import Problem, prepare
 from bellief.evaluation.question import JAX_METHODS, SAMPLED, Question
-from bellief.evaluation.question_checks import check_choice, check_numbers
+from bellief.evaluation.question_checks import check_accuracy, check_choice, check_numbers
 from bellief.evaluation.value_moments import matched_draws, roughness, second_order
 from bellief.logs import FeatureTransitions, as_log, as_transitions
 from bellief.priors import Prior
@@ -95,6 +95,7 @@ def evaluate(
     >>> bool(low[0] < 8 / 3 < high[0])  # two every other step, halved at each: 2 / (1 - 1/4)
     True
     """
+    check_accuracy(accuracy)
     rows = as_transitions(data) if method == "bootstrap" else None
     data = as_log(data if rows is None else rows)
     if isinstance(data, FeatureTransitions):
@@ -103,6 +104,7 @@ def evaluate(
             "terminates": terminates,
             "mdps": mdps,
             "lookahead": lookahead,
+            "accuracy": accuracy,
         }
         given |= {"final": final, "support": support, "belief": belief, "reward_range": reward_range}
         return _features(
@@ -114,7 +116,6 @@ def evaluate(
     check_choice("method", method, METHODS)
     check_choice("final value", final or "zero", FINALS)
     check_numbers(discount, level, seed, horizon=horizon, draws=draws, mdps=mdps, lookahead=lookahead)
-    check_accuracy(accuracy)
     if accuracy is not None and (method not in ("joint", "monte-carlo") or final == "pooled"):
         raise UserError("An accuracy is for joint and monte-carlo, which can draw more: leave it out, or name draws.")
     if method == "moments" and not (horizon is None and final is None and lookahead is None and reward_range is None):

@@ -45,6 +45,12 @@ def check_numbers(discount: float, level: float, seed: int, **counts: int | None
             raise UserError(f"{name} must be at least 1, not {count}.")
 
 
+def check_accuracy(accuracy: float | None) -> None:
+    """An accuracy is a share of the interval's width."""
+    if accuracy is not None and not 1e-4 <= accuracy <= 0.5:
+        raise UserError(f"accuracy must lie between 0.0001 and 0.5, not {accuracy}.")
+
+
 def steps_that_count(discount: float, horizon: int) -> int:
     """The horizon without the steps that discounting makes negligible; refused where too many are left to compute.
 

@@ -15,6 +15,7 @@ from bellief.logs.axes import Doubt
 from bellief.logs.engine import connect
 from bellief.logs.fold import Part, Unit, fold_unit
 from bellief.logs.paths import scratch_folder
+from bellief.ray_cluster import join
 
 # Tasks under way for each core of the cluster.
 AHEAD = 2
@@ -25,7 +26,7 @@ def fold_units_on_ray(units: Sequence[Unit], address: str | None) -> Iterator[Pa
     ray = _import_ray(private=address is None)
     here = not ray.is_initialized()
     if here:
-        _connect(ray, address)
+        join(ray, address)
     try:
         # Retried without end: a task fails for good only with an error of its own, which is raised here.
         task = ray.remote(num_cpus=1, max_retries=-1)(_fold)
@@ -69,18 +70,3 @@ def _import_ray(private: bool) -> Any:
     except ImportError:
         raise UserError("The ray engine needs Ray: pip install 'bellief[ray]'.") from None
     return ray
-
-
-def _connect(ray: Any, address: str | None) -> None:
-    quiet = {"log_to_driver": False, "logging_level": "error"}
-    try:
-        if address is None:
-            ray.init(address="local", num_gpus=0, include_dashboard=False, **quiet)
-        else:
-            ray.init(address=address, **quiet)
-    except (ConnectionError, ValueError, RuntimeError, OSError) as error:
-        what = " ".join(str(error).split())[:200].rstrip(".")
-        raise UserError(
-            f"Ray cannot be reached at '{address or 'this machine'}' ({what}); start it with 'ray start', or leave out "
-            "--address."
-        ) from error

@@ -82,6 +82,8 @@ def as_tally(
     reading = Reading(states, actions, labels, columns, engine, address, threads, progress)
     if engine not in ENGINES:
         raise UserError(f"There is no engine '{shown(engine)}'; choose one of {', '.join(ENGINES)}.")
+    if address is not None and engine != "ray":
+        raise UserError("--address is for the ray engine; add --engine ray, or leave it out.")
     if hasattr(data, "tally"):
         _refuse_options(reading)
         return data.tally()

@@ -12,6 +12,7 @@ from typing import Any
 
 from bellief.errors import UserError
 from bellief.processors import cores
+from bellief.ray_cluster import join
 from bellief.sweeps.cells import Cell
 from bellief.sweeps.engines import STOPPING, Event, Job, lost_event, settings_of
 from bellief.sweeps.machine import software, worker_environment
@@ -33,7 +34,9 @@ class Ray:
 
     def __init__(self, address: str | None = None, workers: int | None = None):
         self.ray = _import_ray(private=address is None)
-        self._connect(address, workers or cores())
+        join(self.ray, address, num_cpus=workers or cores())
+        if address is None:
+            _check_loopback(self.ray)
         runtime = {"env_vars": {**worker_environment(), **_inherited()}}
         options = {"num_cpus": 1, "max_retries": 0, "runtime_env": runtime}
         # A process ends after so many tasks, so that what compiled programs leave behind does not pile up.
@@ -41,21 +44,6 @@ class Ray:
             num_returns="streaming", _generator_backpressure_num_objects=UNREAD, **options
         )
         self.control: Any = None
-
-    def _connect(self, address: str | None, workers: int) -> None:
-        quiet = {"log_to_driver": False, "logging_level": "error"}
-        try:
-            if address is None:
-                self.ray.init(address="local", num_cpus=workers, num_gpus=0, include_dashboard=False, **quiet)
-                _check_loopback(self.ray)
-            else:
-                self.ray.init(address=address, **quiet)
-        except (ConnectionError, ValueError, RuntimeError, OSError) as error:
-            what = " ".join(str(error).split())[:200].rstrip(".")
-            raise UserError(
-                f"Ray cannot be reached at '{address or 'this machine'}' ({what}); start it with 'ray start', or leave "
-                "out --address."
-            ) from error
 
     def close(self) -> None:
         """Leave the cluster; a private one is stopped."""
