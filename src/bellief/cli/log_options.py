@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bellief.cli.failures import OptionError
 from bellief.cli.options import between, count, names_or_number, page, scale
-from bellief.errors import UserError
 
 if TYPE_CHECKING:
-    from bellief.logs import Origin, Tally, Transitions
+    from bellief.logs import Origin
 
 
 def _note_belief(name: str | None) -> None:
@@ -140,7 +140,7 @@ def _roles(text: Any) -> Mapping[str, str]:
         return text
     pairs = [part.partition("=") for part in text.split(",")]
     if not all(role.strip() and column.strip() for role, _, column in pairs):
-        raise UserError(f"--columns must be ROLE=COLUMN,..., such as state=obs,next_state=obs2, not '{text}'.")
+        raise OptionError(f"--columns must be ROLE=COLUMN,..., such as state=obs,next_state=obs2, not '{text}'.")
     return {role.strip(): column.strip() for role, _, column in pairs}
 
 
@@ -153,38 +153,6 @@ ColumnNames = Annotated[
         "next_state, terminated, done, truncated, episode, step.",
     ),
 ]
-
-
-def read_log(data: Any, **options: Any) -> "Tally | Transitions":
-    """The result of `bellief.logs.as_log`; unused columns and notes go to standard error."""
-    from bellief.logs import as_log
-
-    return _told(as_log(data, **options))
-
-
-def read_tally(data: Any, **options: Any) -> "Tally":
-    """The same with counts only."""
-    from bellief.logs import as_tally
-
-    return _told(as_tally(data, **options))
-
-
-def read_rows(data: Any, **options: Any) -> "Transitions":
-    """The same with rows."""
-    from bellief.logs import as_transitions
-
-    return _told(as_transitions(data, **options))
-
-
-def _told(log: Any) -> Any:
-    from bellief.logs.labels import few
-
-    origin: Origin = log.origin
-    for note in origin.notes:
-        typer.echo(f"Note: {note}", err=True)
-    if origin.unused:
-        typer.echo(f"Note: these columns are not used: {few(origin.unused)}.", err=True)
-    return log
 
 
 def taken_lines(origin: "Origin") -> list[str]:

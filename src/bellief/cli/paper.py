@@ -6,17 +6,14 @@ from typing import Annotated, Any
 import typer
 
 from bellief.cli import show
-from bellief.cli.options import Json
-from bellief.cli.sweeps import Address, EngineName, Every, Quiet, Workers, check_engine, compute_sweeps
+from bellief.cli.options import Json, grouped
+from bellief.cli.sweeps import Computing, Quiet, check_engine, compute_sweeps
 from bellief.errors import UserError
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
-    app.command()(paper)
-
-
+@grouped
 def paper(
+    *,
     scale: Annotated[
         str | None,
         typer.Option(
@@ -58,15 +55,12 @@ def paper(
     readme: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write the table of verdicts into a README.")
     ] = None,
-    engine: EngineName = "local",
-    address: Address = None,
-    workers: Workers = None,
-    every: Every = 30.0,
+    computing: Computing,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Show the paper's figures and tables as computed at full size, or compute them again, with verdicts."""
-    check_engine(engine, address)
+    check_engine(computing)
     from bellief.paper.items import choose
     from bellief.paper.tasks import check_scale, read_size
 
@@ -87,7 +81,7 @@ def paper(
         _write_specs(run_paper.specs_of(request), write_spec, json)
         return
     if dry_run:
-        document = run_paper.estimate(request, workers)
+        document = run_paper.estimate(request, computing.workers)
         show.print_json(document) if json else _print_estimate(document)
         return
     if draw_only and reuse:
@@ -95,7 +89,7 @@ def paper(
     elif draw_only and not request.folder.is_dir():
         raise UserError(f"--draw-only has nothing to draw: there is no folder {request.folder}.")
     if not draw_only:
-        _compute(request, engine, address, workers, every, json or quiet)
+        _compute(request, computing, json or quiet)
     written = run_paper.write_everything(request)
     if docs is not None or readme is not None:
         _write_pages(run_paper.summarise(run_paper.Folder(request.folder), scale), docs, readme, written)
@@ -128,7 +122,7 @@ def _write_pages(summary: Any, docs: Path | None, readme: Path | None, written: 
     written["files"] += [str(path) for path in more]
 
 
-def _compute(request: Any, engine: str, address: str | None, workers: Any, every: float, quiet: bool) -> None:
+def _compute(request: Any, computing: Computing, quiet: bool) -> None:
     from bellief.paper import run_paper
 
     def tell(text: str) -> None:
@@ -137,10 +131,11 @@ def _compute(request: Any, engine: str, address: str | None, workers: Any, every
 
     def go(wanted: list[Any]) -> None:
         tell(f"sweeps {', '.join(spec.name for spec, *_ in wanted)}")
-        options = (engine, address, workers, every, False, False, quiet, "the same command", False)
-        compute_sweeps(wanted, request.folder, None, *options)
+        compute_sweeps(
+            wanted, request.folder, computing, None, False, False, quiet, again="the same command", conclude=False
+        )
 
-    with run_paper.computations_beside(request, engine, workers):
+    with run_paper.computations_beside(request, computing.engine, computing.workers):
         run_paper.run_sweeps(request, go)
     run_paper.run_computations(request, tell)
 

@@ -10,11 +10,6 @@ from bellief.cli.options import Json, page_path
 from bellief.cli.sweeps import Folder
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
-    app.command()(report)
-
-
 def report(
     folder: Folder,
     out: Annotated[

@@ -7,13 +7,13 @@ import os
 import signal
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from bellief.cli import failures, options, show
 from bellief.cli.failures import INTERRUPTED, TERMINATED, Unfinished
-from bellief.cli.options import between, whole
+from bellief.cli.options import between, grouped, whole
 from bellief.errors import UserError
 
 ENGINES = ("local", "ray", "batch")
@@ -51,17 +51,22 @@ Every = Annotated[
 ]
 Board = Annotated[bool, typer.Option("--tensorboard", help="Write rewards for TensorBoard into FOLDER/tensorboard.")]
 
+
+class Computing(NamedTuple):
+    """Where a sweep is computed, and how often it is saved."""
+
+    engine: EngineName = "local"
+    address: Address = None
+    workers: Workers = None
+    every: Every = 30.0
+
+
 store_app = typer.Typer(help="Inspect a sweep's folder: ls, verify, export.")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
-    app.command()(sweep)
-    app.command()(resume)
-    app.add_typer(store_app, name="store")
-
-
+@grouped
 def sweep(
+    *,
     spec: Annotated[str, typer.Argument(metavar="FILE", show_default=False, help="YAML file that describes it.")],
     changes: Annotated[
         list[str] | None,
@@ -80,16 +85,13 @@ def sweep(
         bool, typer.Option("--dry-run", help="Show the cells, with time and memory from a short trial; write nothing.")
     ] = False,
     shard: Shard = None,
-    engine: EngineName = "local",
-    address: Address = None,
-    workers: Workers = None,
-    every: Every = 30.0,
+    computing: Computing,
     tensorboard: Board = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Run every agent in every environment of a sweep; results go into a folder, and an interrupted sweep resumes."""
-    check_engine(engine, address)
+    check_engine(computing)
     from bellief.sweeps.ledger import read_shard
     from bellief.sweeps.spec import load_spec
 
@@ -99,41 +101,37 @@ def sweep(
     if dry_run:
         from bellief.sweeps.plan import dry_run as estimate
 
-        document = estimate(described, folder, workers)
+        document = estimate(described, folder, computing.workers)
         if json:
             show.print_json(document)
         else:
             _print_estimate(document)
         return
-    compute_sweeps(
-        [(described, folder, reuse or [])], folder, part, engine, address, workers, every, tensorboard, json, quiet
-    )
+    compute_sweeps([(described, folder, reuse or [])], folder, computing, part, tensorboard, json, quiet)
 
 
+@grouped
 def resume(
+    *,
     folder: Folder,
     shard: Shard = None,
-    engine: EngineName = "local",
-    address: Address = None,
-    workers: Workers = None,
-    every: Every = 30.0,
+    computing: Computing,
     tensorboard: Board = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Finish an interrupted sweep: finished cells are checked and kept, missing ones are computed."""
-    check_engine(engine, address)
+    check_engine(computing)
     from bellief.sweeps.ledger import read_shard
     from bellief.sweeps.store import Store
 
     part = None if shard is None else read_shard(shard)
-    compute_sweeps(
-        [(Store(folder).spec, folder, [])], folder, part, engine, address, workers, every, tensorboard, json, quiet
-    )
+    compute_sweeps([(Store(folder).spec, folder, [])], folder, computing, part, tensorboard, json, quiet)
 
 
-def check_engine(engine: str, address: str | None) -> None:
+def check_engine(computing: Computing) -> None:
     """Refuse an engine that is not installed before anything slow happens."""
+    engine, address = computing.engine, computing.address
     if engine not in ENGINES:
         raise UserError(f"There is no engine called '{engine}'; choose local, ray or batch.")
     if engine == "ray" and importlib.util.find_spec("ray") is None:
@@ -145,11 +143,8 @@ def check_engine(engine: str, address: str | None) -> None:
 def compute_sweeps(
     wanted: Sequence[tuple[Any, Path, Sequence[Path]]],
     folder: Path,
+    computing: Computing,
     shard: tuple[int, int] | None,
-    engine: str,
-    address: str | None,
-    workers: int | None,
-    every: float,
     tensorboard: bool,
     json: bool,
     quiet: bool,
@@ -165,15 +160,15 @@ def compute_sweeps(
     again = again or f"'bellief resume {folder}'"
     with contextlib.ExitStack() as stack:
         tell = stack.enter_context(show_sweep(json, quiet, folder / "tensorboard" if tensorboard else None))
-        if engine == "ray":  # which prints on standard output, whatever it is told
+        if computing.engine == "ray":  # which prints on standard output in any case
             nowhere = stack.enter_context(open(os.devnull, "w"))
             stack.enter_context(contextlib.redirect_stdout(nowhere))
         try:
             summaries = run_sweeps(
                 [Wanted(*one) for one in wanted],
-                engine=lambda: _engine(engine, address, workers),
+                engine=lambda: _engine(*computing[:3]),
                 shard=shard,
-                every=every,
+                every=computing.every,
                 listen=tell,
             )
         except OSError as error:

@@ -1,38 +1,32 @@
 """Commands that say how far to trust a result: check, sensitivity, certify."""
 
+import math
 from typing import Annotated, Any
 
 import typer
 
 from bellief.cli import show
-from bellief.cli.log_options import (
-    Discount,
-    Level,
-    PolicyName,
-    taken_lines,
-)
-from bellief.cli.log_source import LogSource, takes_log
-from bellief.cli.options import Json, Quiet, Seed, between, count, whole
+from bellief.cli.log_options import Data, Discount, Level, PolicyName, taken_lines
+from bellief.cli.option_groups import Reading
+from bellief.cli.options import Json, Quiet, Seed, between, count, grouped, whole
 from bellief.cli.progress import progress
 
 
-def _number(option: str) -> object:
-    return between(option, float("-inf"), float("inf"))
-
-
-@takes_log
+@grouped
 def check(
-    source: LogSource,
+    *,
+    data: Data = None,
     permutations: Annotated[
         int, typer.Option(parser=whole("--permutations", 99), metavar="N", help="Shuffles behind each p value.")
     ] = 999,
     seed: Seed = 0,
     json: Json = False,
     quiet: Quiet = False,
+    reading: Reading,
 ) -> None:
     """Check the assumptions of evaluation: Markov, stationary, no outlying rewards."""
     with progress("Reading", quiet):
-        log = source.rows()
+        log = reading.rows(data)
     with progress("Checking", quiet):
         from bellief.decisions import check as check_log
 
@@ -55,14 +49,19 @@ def check(
     show.print_lines(*(f"Note: {warning}" for warning in document["warnings"]))
 
 
-@takes_log
+@grouped
 def sensitivity(
-    source: LogSource,
+    *,
+    data: Data = None,
     policy: PolicyName = "uniform",
     discount: Discount = 0.99,
     threshold: Annotated[
         float | None,
-        typer.Option(parser=_number("--threshold"), metavar="NUMBER", help="Ask whether the value is above it."),
+        typer.Option(
+            parser=between("--threshold", -math.inf, math.inf),
+            metavar="NUMBER",
+            help="Ask whether the value is above it.",
+        ),
     ] = None,
     against: Annotated[
         str | None, typer.Option(metavar="NAME|FILE", help="Ask whether the value is above this policy's.")
@@ -72,22 +71,16 @@ def sensitivity(
     seed: Seed = 0,
     json: Json = False,
     quiet: Quiet = False,
+    reading: Reading,
 ) -> None:
     """Check whether the answer depends on the prior, by evaluating under eight of them."""
-    with progress("Reading", quiet) as told:
-        log = source.log(told)
+    with progress("Reading", quiet) as tell:
+        log = reading.log(data, tell)
     with progress("Evaluating under several priors", quiet):
         from bellief.decisions import prior_sensitivity
 
         document = prior_sensitivity(
-            log,
-            policy,
-            discount,
-            threshold=threshold,
-            against=against,
-            level=level,
-            draws=draws,
-            seed=seed,
+            log, policy, discount, threshold=threshold, against=against, level=level, draws=draws, seed=seed
         ).to_dict()
     if json:
         show.print_json(document)
@@ -121,18 +114,9 @@ def certify(
     """Measure how often intervals hold the truth in simulated problems of your size (calibration)."""
     with progress("Simulating", quiet) as report:
         document = _certificate(
-            states,
-            features,
-            ends,
-            prior,
-            transitions=transitions,
-            actions=actions,
-            discount=discount,
-            method=method,
-            simulations=simulations,
-            seed=seed,
-            progress=report,
-        )
+            states, features, ends, prior, transitions=transitions, actions=actions, discount=discount, method=method,
+            simulations=simulations, seed=seed, progress=report,
+        )  # fmt: skip
     if json:
         show.print_json(document)
         return
@@ -177,9 +161,3 @@ def _certificate(states: int | None, features: int | None, ends: bool, prior: st
 
     assert features is not None
     return certify_features(features, **options).to_dict()
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    for command in (check, sensitivity, certify):
-        app.command()(command)

@@ -246,7 +246,7 @@ def _ascend(models: SampledMDPs, start, allowed: Bool[np.ndarray, "S A"], kept, 
         explored = models.explore(_table(policy, kept))
         return explored, measure(explored.values @ start, objective, tail)
 
-    policy = models.problem.mean_mdp().best_actions(allowed, models.problem.discount)
+    policy = models.problem.mean_mdp.best_actions(allowed, models.problem.discount)
     explored, value = explore(policy)
     for done in range(MOST_ROUNDS):
         share = weights(explored.values @ start, objective, tail)

@@ -105,7 +105,7 @@ def _share_best(values: Float[np.ndarray, "*batch N P"]) -> Float[np.ndarray, "*
 
 def _covariance_left(problem: Problem, policies, collector):
     """A function from further transitions to the first-order covariance of the start values that would be left."""
-    mdp, discount = problem.mean_mdp(), problem.discount
+    mdp, discount = problem.mean_mdp, problem.discount
     values = np.stack([mdp.values(policy, discount, problem.horizon) for policy in policies])[None]
     visits = np.stack([mdp.visits(policy, discount, problem.start, problem.horizon) for policy in policies])[None]
     rows = slopes.row_covariances(problem, slopes.moments(problem, values, visits))
@@ -128,7 +128,7 @@ def _time_share(problem: Problem, collector: Float[np.ndarray, "S A"]) -> Float[
     going_on = log.transitions - log.ends
     broken_off = (log.episodes - 1 - log.ends) / going_on if going_on else 1.0
     broken_off = min(max(broken_off, 1 / log.transitions), 0.999)
-    visits = problem.mean_mdp().visits(collector, 1 - broken_off, problem.start, None)
+    visits = problem.mean_mdp.visits(collector, 1 - broken_off, problem.start, None)
     return visits / visits.sum()
 
 

@@ -1,7 +1,6 @@
-"""Threads: how many of ours, and BLAS with one where several of ours solve at once: more would wait for one another."""
+"""One thread for BLAS where several threads of this process solve at once: with more they wait for one another."""
 
 import contextlib
-import os
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -9,14 +8,6 @@ from typing import Any
 _lock = threading.Lock()
 _users = 0
 _limits: Any = None
-
-
-def workers() -> int:
-    """Cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not every system tells
-        return os.cpu_count() or 1
 
 
 @contextlib.contextmanager

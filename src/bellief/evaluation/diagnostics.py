@@ -57,7 +57,7 @@ def discounted_time(problem: Problem, policy: Float[np.ndarray, "S A"]) -> Float
     horizon = problem.horizon
     if horizon is not None and horizon > LONGEST_COUNTED:
         horizon = None if problem.discount < 1 else LONGEST_COUNTED
-    visits = problem.mean_mdp().visits(policy, problem.discount, problem.start, horizon)
+    visits = problem.mean_mdp.visits(policy, problem.discount, problem.start, horizon)
     # Where an episode is over no time passes, whatever the prior thinks possible.
     visits = np.where(problem.only_ends, 0.0, np.maximum(visits, 0))
     return (visits / (visits.sum() or 1.0))[:, None] * policy

@@ -50,14 +50,14 @@ class LinearTerms(NamedTuple):
         values, visits, inverses = [], [], []
         for policy, guide in zip(policies, guides, strict=True):
             if guide is None and problem.log.states <= chains.INVERSE_STATES:
-                guide = problem.mean_mdp().guide(policy, problem.discount)
+                guide = problem.mean_mdp.guide(policy, problem.discount)
             inverses.append(guide.inverse)
             if guide.inverse is not None:
-                values.append(problem.mean_mdp().values_less(policy, guide.inverse, shared))
+                values.append(problem.mean_mdp.values_less(policy, guide.inverse, shared))
                 visits.append(problem.start @ guide.inverse)
             else:
                 values.append(guide.solution - shared / (1 - discount))
-                visits.append(problem.mean_mdp().visits(policy, problem.discount, problem.start, None))
+                visits.append(problem.mean_mdp.visits(policy, problem.discount, problem.start, None))
         row, state = part.held.row, part.state
         weight = np.stack([one[state] * policy.ravel()[row] for one, policy in zip(visits, policies, strict=True)])
         found = np.stack(values)

@@ -4,7 +4,7 @@
 >>> import bellief
 >>> from bellief.evaluation.problem import prepare
 >>> data = bellief.Transitions.from_arrays([0, 1] * 20, [0, 0] * 20, [2.0, 0.0] * 20, [1, 0] * 20)
->>> mdp = prepare(data, discount=0.5).mean_mdp()
+>>> mdp = prepare(data, discount=0.5).mean_mdp
 >>> mdp.values(np.ones((2, 1)), discount=0.5).round(2).tolist()
 [2.67, 1.34]
 """

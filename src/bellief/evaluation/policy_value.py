@@ -149,7 +149,7 @@ def evaluate(
             return _moments(question, level, seed, draws)
         if method != "mean-mdp":
             return _drawn(question, method, final, seed, mdps or draws, lookahead, accuracy, level)
-        samples = ready.mean_mdp().values(question.policy, ready.discount, ready.horizon, ready.shared_reward)[None]
+        samples = ready.mean_mdp.values(question.policy, ready.discount, ready.horizon, ready.shared_reward)[None]
         notes = {}
     return posterior_of(question, samples, method, level, notes, seed)
 

@@ -196,12 +196,9 @@ class Problem:
         return Part(held, paid, held.row // self.log.actions)
 
     @functools.cached_property
-    def _mean_mdp(self) -> MeanMDP:
-        return MeanMDP.of(self.rows, self.rewards, self.log.states)
-
     def mean_mdp(self) -> MeanMDP:
         """The MDP in which everything is at its posterior mean."""
-        return self._mean_mdp
+        return MeanMDP.of(self.rows, self.rewards, self.log.states)
 
     def has_variance(self, used: Bool[np.ndarray, "S A"]) -> Bool[np.ndarray, "S"]:
         """Whether the mean reward of every used pair of a state has a posterior variance."""
@@ -260,7 +257,11 @@ def prepare(
     _check_numbering(log)
     check_draws(log.states, log.actions, len(log.cell_count), draws)
     ends, over, first = bool(log.ends) if terminates is None else terminates, only_ends(given), read_start(start, log)
-    _check_start(first, over, log)
+    wrong = np.flatnonzero((first > 0) & over)
+    if len(wrong):
+        name = name_of(int(wrong[0]), log.state_labels)
+        raise UserError(f"In the data episodes only ever end in state {name}: let them start elsewhere.")
+    is_start_uncertain = start is None and chosen.state_weight is not None and (log.start_count > 0).sum() > 1
     return Problem(
         log,
         float(discount),
@@ -270,13 +271,9 @@ def prepare(
         ends,
         over,
         None if support is None else read_support(support, log, ends),
-        log.start_count if start is None and chosen.state_weight is not None and _varies(log.start_count) else None,
+        log.start_count if is_start_uncertain else None,
         read_range(reward_range, log),
     )
-
-
-def _varies(start_count: Int[np.ndarray, "S"]) -> bool:
-    return int((start_count > 0).sum()) > 1
 
 
 def _fitting(prior: str | Prior, support: Any) -> str | Prior:
@@ -344,13 +341,6 @@ def read_start(start: Any, log: Tally) -> Float[np.ndarray, "S"]:
     if start.shape != (log.states,) or (start < 0).any() or not np.isclose(start.sum(), 1):
         raise UserError(f"The start distribution must be {log.states} non-negative numbers with sum 1.")
     return start
-
-
-def _check_start(start: Float[np.ndarray, "S"], over: Bool[np.ndarray, "S"], log: Tally) -> None:
-    wrong = np.flatnonzero((start > 0) & over)
-    if len(wrong):
-        name = name_of(int(wrong[0]), log.state_labels)
-        raise UserError(f"In the data episodes only ever end in state {name}: let them start elsewhere.")
 
 
 def _check_numbering(log: Tally) -> None:

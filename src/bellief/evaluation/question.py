@@ -52,7 +52,7 @@ class Question:
             return lookahead
         if not self.terminates:
             return math.ceil(math.log(TRUNCATION) / math.log(self.discount))
-        return self.ready.mean_mdp().steps_until(self.policy, self.discount, TRUNCATION, LONGEST_LOOKAHEAD)
+        return self.ready.mean_mdp.steps_until(self.policy, self.discount, TRUNCATION, LONGEST_LOOKAHEAD)
 
     def diagnostics(self, method: str, notes: dict[str, Any]) -> dict[str, Any]:
         """What a reader of the numbers should know, and what the method noted."""

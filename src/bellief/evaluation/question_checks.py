@@ -4,7 +4,7 @@ import math
 import os
 
 from bellief.errors import UserError, notify_once
-from bellief.evaluation.blas import workers
+from bellief.processors import cores
 
 # Arrays of a transition table's size that are alive at once while MDPs are drawn and solved.
 COPIES = 4
@@ -87,7 +87,7 @@ def check_draws(states: int, actions: int, cells: int, draws: int) -> None:
     What takes much of it is announced.
     """
     numbers = cells + 3 * states * actions + 1
-    batches = min(workers() * batch_draws(numbers), draws)
+    batches = min(cores() * batch_draws(numbers), draws)
     # Draws are held about three times while they are sorted and written.
     needed = 8 * (3 * states * draws + 40 * states * actions + 40 * cells) + NUMBER_BYTES * numbers * batches
     available = _physical_memory()

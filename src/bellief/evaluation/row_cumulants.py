@@ -7,9 +7,9 @@ For a number f(o) that each outcome has, with c_j the mean under m of the j-th p
     E[(p f)^4] = (6 c_4 + 3 W c_2^2) / ((W + 1)(W + 2)(W + 3)).
 
 The mean m is a list of seen outcomes, the places of the row's state and one distribution g for all rows
-(`evaluation.base_measure`). Here f is a combination of a few functions of the outcome, the same for all rows but for its
-coefficients, so that means under g are polynomials of these. A row then costs what was seen of it, not a sum over all
-outcomes as in `evaluation.row_tables`.
+(`evaluation.base_measure`). Here f is a combination of a few functions of the outcome, the same for all rows except
+for its coefficients, so that means under g are polynomials of these. The cost of a row is then proportional to its seen
+outcomes, not to all outcomes as in `evaluation.row_tables`.
 """
 
 from collections.abc import Iterator

@@ -16,7 +16,7 @@ from bellief.logs.axes import LARGEST_INDEX, Axis, Sizes
 from bellief.logs.fold import FALSE, LARGEST_REWARD, TRUE
 from bellief.logs.labels import LONGEST_LABEL, label_text, shown
 from bellief.logs.tables import to_numbers, to_text
-from bellief.logs.validated_rows import Columns
+from bellief.logs.tally import Columns
 
 ColumnsOfAnyKind = TypeVar("ColumnsOfAnyKind", bound=Any)
 

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -15,13 +15,23 @@ from bellief.logs.axes import Sizes
 from bellief.logs.labels import Labels
 from bellief.logs.origin import Origin
 from bellief.logs.reward_moments import Moments
-from bellief.logs.validated_rows import Columns
 
 if TYPE_CHECKING:
     from bellief.logs.encode import Encoder
 
 # A cell in one number of 63 bits: state, action, terminated, next state + 1.
 _BITS = 21
+
+
+class Columns(NamedTuple):
+    """Validated rows. Until the last piece has been read, labels are numbered in the order of their appearance."""
+
+    state: Int[np.ndarray, "n"]
+    action: Int[np.ndarray, "n"]
+    reward: Float[np.ndarray, "n"]
+    next_state: Int[np.ndarray, "n"]
+    terminated: Bool[np.ndarray, "n"]
+    first: Bool[np.ndarray, "n"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

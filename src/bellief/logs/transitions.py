@@ -14,8 +14,7 @@ from bellief.errors import UserError
 from bellief.logs.axes import Sizes
 from bellief.logs.labels import Labels
 from bellief.logs.origin import Origin
-from bellief.logs.tally import Tally
-from bellief.logs.validated_rows import Columns
+from bellief.logs.tally import Columns, Tally
 
 if TYPE_CHECKING:
     import pandas as pd
