@@ -93,24 +93,34 @@ class Base(NamedTuple):
         here = np.where(code[place] == wanted, self.place_count[place], 0.0)
         return (here + self.weight * self.share[outcome]) / (self.visits[state] + self.weight)
 
+    @property
+    def place_mass(self) -> Float[np.ndarray, "L"]:
+        """Mass of each place by itself, without the measure that all states share."""
+        return self.place_count / (self.visits + self.weight)[self.place_state]
+
+    def table(self) -> Float[np.ndarray, "S O"]:
+        """The masses of the places as a table."""
+        found = np.zeros((len(self.visits), self.outcomes))
+        found[self.place_state, self.place_outcome] = self.place_mass
+        return found
+
     def matrix(self) -> Any:
-        """Masses of the places alone, [S, O]; what lies where the log goes is left out."""
+        """The same as a SciPy matrix."""
         from scipy import sparse
 
-        mass = self.place_count / (self.visits + self.weight)[self.place_state]
-        return sparse.csr_matrix((mass, (self.place_state, self.place_outcome)), (len(self.visits), self.outcomes))
+        return sparse.csr_matrix(
+            (self.place_mass, (self.place_state, self.place_outcome)), (len(self.visits), self.outcomes)
+        )
 
     def mean_over(self, values: Float[np.ndarray, "*k O"]) -> Float[np.ndarray, "*k S"]:
         """Mean under each state's base of a number that each outcome has."""
-        mass = self.place_count / (self.visits + self.weight)[self.place_state]
-        return self._added(mass * values[..., self.place_outcome]) + (values @ self.share)[..., None] * self.elsewhere
+        listed = self._added(self.place_mass * values[..., self.place_outcome])
+        return listed + (values @ self.share)[..., None] * self.elsewhere
 
     def mean_by_state(self, table: Float[np.ndarray, "*k S O"]) -> Float[np.ndarray, "*k S"]:
         """The same where an outcome's number depends on the state too."""
-        mass = self.place_count / (self.visits + self.weight)[self.place_state]
-        return (
-            self._added(mass * table[..., self.place_state, self.place_outcome]) + table @ self.share * self.elsewhere
-        )
+        listed = self._added(self.place_mass * table[..., self.place_state, self.place_outcome])
+        return listed + table @ self.share * self.elsewhere
 
     def _added(self, values: Float[np.ndarray, "*k L"]) -> Float[np.ndarray, "*k S"]:
         """Sums over the places of each state."""

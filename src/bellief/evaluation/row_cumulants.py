@@ -51,8 +51,7 @@ class _Spread(NamedTuple):
             share = np.full(outcomes, 1 / outcomes)
             return cls(np.zeros(states + 1, np.int64), nothing, np.zeros(0), np.ones(states), share)
         first = np.searchsorted(base.place_state, np.arange(states + 1))
-        mass = base.place_count / (base.visits + base.weight)[base.place_state]
-        return cls(first, base.place_outcome, mass, base.elsewhere, base.share)
+        return cls(first, base.place_outcome, base.place_mass, base.elsewhere, base.share)
 
     def places(self, state: Int[np.ndarray, "r"]) -> tuple[Int[np.ndarray, "r1"], Int[np.ndarray, "l"]]:
         """Where the places of each of some states stand: the first of each in a list, and the list."""
