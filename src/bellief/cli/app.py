@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bellief.cli import logs, paper, report, serve_command, show, sweeps, tally_command, trust
+from bellief.cli import logs, paper, report, serve_command, show, store_commands, sweeps, tally_command, trust
 from bellief.cli.options import Json, Plot, Quiet, Seed, between, count, split_settings
 from bellief.cli.progress import progress
 from bellief.cli.run_folder import save_run, unfinished_run
@@ -179,7 +179,7 @@ def compare_agents(
 
 app.command()(sweeps.sweep)
 app.command()(sweeps.resume)
-app.add_typer(sweeps.store_app, name="store")
+app.add_typer(store_commands.app, name="store")
 app.command()(paper.paper)
 app.command()(report.report)
 

@@ -115,7 +115,9 @@ FeatureMap = Annotated[
 ]
 Report = Annotated[
     Path | None,
-    typer.Option(parser=page, metavar="FILE", help="Write a page into an .html file (replaced if it exists)."),
+    typer.Option(
+        parser=page("--report"), metavar="FILE", help="Write a page into an .html file (replaced if it exists)."
+    ),
 ]
 Query = Annotated[
     str | None,
@@ -149,7 +151,7 @@ ColumnNames = Annotated[
     typer.Option(
         parser=_roles,
         metavar="ROLE=COLUMN,...",
-        help="Columns whose names do not tell, such as state=obs,reward=gain. Roles: state, action, reward, "
+        help="Columns whose names are not the usual ones, such as state=obs,reward=gain. Roles: state, action, reward, "
         "next_state, terminated, done, truncated, episode, step.",
     ),
 ]

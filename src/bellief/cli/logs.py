@@ -1,12 +1,12 @@
 """The commands about logged data: evaluate, compare, improve, collect."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+import bellief
 from bellief.cli import show
 from bellief.cli.log_options import Accuracy, Data, Discount, Draws, FeatureMap, Horizon, Level, PolicyName
 from bellief.cli.option_groups import Assumptions, Output, Reading
@@ -58,9 +58,7 @@ def evaluate(
     document: dict[str, Any] = {"variance": None}
 
     def compute(log: Any) -> Any:
-        from bellief.evaluation import evaluate
-
-        posterior = evaluate(
+        posterior = bellief.evaluate(
             log, policy, discount, method=method, horizon=horizon, level=level, seed=seed, mdps=mdps, draws=draws,
             accuracy=accuracy, lookahead=lookahead, final=final, settings=_feature_settings(
                 features=features, reward_features=reward_features, value_features=value_features, dynamics=dynamics
@@ -72,9 +70,9 @@ def evaluate(
         # The split needs countable states and an infinite horizon.
         is_split = "features" not in posterior.diagnostics and horizon is None and method in ("joint", "monte-carlo")
         if output.json and is_split:
-            from bellief.decisions import variance_split
-
-            split = variance_split(log, policy, discount, draws=min(draws, 500), seed=seed, **assumptions.options())
+            split = bellief.variance_split(
+                log, policy, discount, draws=min(draws, 500), seed=seed, **assumptions.options()
+            )
             document["variance"] = split.to_dict()
         return posterior
 
@@ -104,7 +102,11 @@ def compare(
     accuracy: Accuracy = None,
     target: Annotated[
         float,
-        typer.Option(parser=between("--target", 0.5, 1), metavar="NUMBER", help="How sure is sure enough."),
+        typer.Option(
+            parser=between("--target", 0.5, 1),
+            metavar="NUMBER",
+            help="Probability of choosing the best policy that is high enough.",
+        ),
     ] = 0.95,
     simulations: Annotated[
         int | None,
@@ -126,9 +128,7 @@ def compare(
     """Compare policies: which is best, what a wrong choice costs, how many more transitions would decide."""
 
     def compute(log: Any) -> Any:
-        from bellief.decisions import compare
-
-        return compare(
+        return bellief.compare(
             log, policies, discount, level=level, horizon=horizon, draws=draws, accuracy=accuracy, target=target,
             simulations=simulations, collector=collector, seed=seed, **assumptions.options(),
         )  # fmt: skip
@@ -179,20 +179,12 @@ def improve(
     """Recommend a policy, with the probability that it is better than the log's own."""
 
     def compute(log: Any) -> Any:
-        import numpy as np
-
-        from bellief.decisions import improve
-        from bellief.policies import save_policy
-
-        improvement = improve(
+        improvement = bellief.improve(
             log, discount, objective=objective, tail=tail, min_visits=min_visits, level=level, draws=draws, mdps=mdps,
             mode=mode, seed=seed, **assumptions.options(),
         )  # fmt: skip
         if out is not None:
-            # States in which episodes only end have no rows: nobody acts there.
-            listed = np.isin(np.arange(len(improvement.policy)), improvement.listed)[:, None]
-            table = np.where(listed, improvement.probabilities, 0.0)
-            save_policy(out, table, improvement.state_labels, improvement.action_labels)
+            improvement.save_policy(out)
         return improvement
 
     improvement = _answer("Improving", compute, data, reading, output).to_dict()
@@ -219,9 +211,9 @@ def collect(
     """Rank state-action pairs by how much observing them would reduce the uncertainty of a policy's value."""
 
     def compute(log: Any) -> Any:
-        from bellief.decisions import collect_next
-
-        return collect_next(log, policy, discount, visits=visits, draws=draws, seed=seed, **assumptions.options())
+        return bellief.collect_next(
+            log, policy, discount, visits=visits, draws=draws, seed=seed, **assumptions.options()
+        )
 
     plan = _answer("Weighing", compute, data, reading, output).to_dict(top)
     if output.json:
@@ -235,9 +227,7 @@ def _feature_settings(**options: str | None) -> Any:
     given = {name: text for name, text in options.items() if text is not None}
     if not given:
         return None
-    from bellief.evaluation import FeatureSettings
-
-    return FeatureSettings(**given)  # type: ignore[arg-type]
+    return bellief.FeatureSettings(**given)  # type: ignore[arg-type]
 
 
 def _answer(
@@ -253,12 +243,5 @@ def _answer(
         log = reading.rows(data) if rows else reading.log(data, tell)
     with progress(doing, output.quiet):
         result = compute(log)
-        if output.plot is not None:
-            axes = result.comparison.plot() if not hasattr(result, "plot") else result.plot()
-            show.write_picture(axes, output.plot)
-        if output.report is not None:
-            from bellief import __version__
-            from bellief.report.offline_page import write_report
-
-            write_report(result, output.report, "bellief " + " ".join(sys.argv[1:]), __version__)
+        output.write(result)
     return result

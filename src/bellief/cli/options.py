@@ -64,13 +64,8 @@ def picture(text: str) -> Path:
     return _writable("--plot", text, PICTURES, ".png, .svg or .pdf")
 
 
-def page(text: str) -> Path:
+def page(option: str) -> Callable[[str], Path]:
     """Reader of the path of a page that can be written."""
-    return _writable("--report", text, (".html", ".htm"), ".html")
-
-
-def page_path(option: str) -> Callable[[str], Path]:
-    """Reader of the same for another option."""
     return lambda text: _writable(option, text, (".html", ".htm"), ".html")
 
 

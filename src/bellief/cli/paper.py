@@ -19,8 +19,7 @@ def paper(
         typer.Option(
             metavar="NAME",
             help="Compute at a scale: tiny, quick (minutes), standard (hours) or full. Without it, show what was "
-            "computed "
-            "at full size.",
+            "computed at full size.",
         ),
     ] = None,
     only: Annotated[
@@ -154,9 +153,7 @@ def _list(chosen: list[Any], json: bool) -> None:
     if json:
         show.print_json(rows)
         return
-    table = show.make_table("label", "title", "sweeps and computations", "claims")
-    for column in table.columns:
-        column.justify = "left"
+    table = show.make_table("label", "title", "sweeps and computations", "claims", left=4)
     for row in rows:
         parts = ", ".join([*row["sweeps"], *row["computations"]])
         table.add_row(row["label"], row["title"], parts, str(len(row["claims"])))
@@ -177,21 +174,16 @@ def _write_specs(specs: dict[str, Any], folder: Path, json: bool) -> None:
 def _print_estimate(document: dict[str, Any]) -> None:
     table = show.make_table("sweep", "cells", "missing", "about")
     for sweep in document["sweeps"]:
-        table.add_row(sweep["name"], str(sweep["cells"]), str(sweep["missing"]), _time(sweep["seconds"]))
+        table.add_row(sweep["name"], str(sweep["cells"]), str(sweep["missing"]), show.duration(sweep["seconds"]))
     show.print_table(table)
     for other in document["others"]:
         settings = ", ".join(f"{name} {value}" for name, value in other.items() if name not in ("name", "missing"))
         state = "to compute, not in the estimate" if other["missing"] else "there"
         show.print_lines(f"{other['name']} ({settings}): {state}")
     show.print_lines(
-        f"All sweeps: about {_time(document['seconds'])}",
+        f"All sweeps: about {show.duration(document['seconds'])}",
         f"Nothing was written; without --dry-run the results go to {document['folder']}",
     )
-
-
-def _time(seconds: float) -> str:
-    hours, rest = divmod(round(seconds), 3600)
-    return f"{hours} h {rest // 60} min {rest % 60} s"
 
 
 def _print_verdicts(document: dict[str, Any]) -> None:
@@ -212,9 +204,7 @@ def _print_verdicts(document: dict[str, Any]) -> None:
             show.print_lines(f"{count} {verdict}; the report lists them.")
             continue
         show.print_lines(f"{count} {verdict}:")
-        table = show.make_table("claim", "tasks")
-        for column in table.columns:
-            column.justify = "left"
+        table = show.make_table("claim", "tasks", left=2)
         for claim in dict.fromkeys(row["claim"] for row in rows):
             table.add_row(claim, "; ".join(row["subject"] for row in rows if row["claim"] == claim))
         show.print_table(table)

@@ -5,11 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
+import bellief
 from bellief.cli import show
 from bellief.cli.log_options import Data, Discount, Level, PolicyName, taken_lines
 from bellief.cli.option_groups import Reading
 from bellief.cli.options import Json, Quiet, Seed, between, count, grouped, whole
 from bellief.cli.progress import progress
+from bellief.errors import UserError
 
 
 @grouped
@@ -28,9 +30,7 @@ def check(
     with progress("Reading", quiet):
         log = reading.rows(data)
     with progress("Checking", quiet):
-        from bellief.decisions import check as check_log
-
-        document = check_log(log, permutations=permutations, seed=seed).to_dict()
+        document = bellief.check(log, permutations=permutations, seed=seed).to_dict()
     document["columns"] = log.origin.columns
     document["unused_columns"] = list(log.origin.unused)
     if json:
@@ -77,9 +77,7 @@ def sensitivity(
     with progress("Reading", quiet) as tell:
         log = reading.log(data, tell)
     with progress("Evaluating under several priors", quiet):
-        from bellief.decisions import prior_sensitivity
-
-        document = prior_sensitivity(
+        document = bellief.prior_sensitivity(
             log, policy, discount, threshold=threshold, against=against, level=level, draws=draws, seed=seed
         ).to_dict()
     if json:
@@ -141,20 +139,16 @@ def _refused(document: dict[str, Any]) -> list[str]:
         return []
     also = "" if estimated is None else f" ({estimated:.0%} with the scale from the log)"
     return [
-        f"Not counted: {known:.0%}{also} of the logs drawn, which evaluate refuses because the policy may run for ever."
+        f"Not counted: {known:.0%}{also} of the logs drawn, which evaluate refuses because the policy may never end."
     ]
 
 
 def _certificate(states: int | None, features: int | None, ends: bool, prior: str, **options: Any) -> dict[str, Any]:
     """For countable states or for vectors, whichever size was given."""
-    from bellief.errors import UserError
-
     if (states is None) == (features is None):
         raise UserError("certify needs either --states or --features.")
     if states is not None:
-        from bellief.decisions import certify as certify_states
-
-        return certify_states(states, terminates=ends, prior=prior, **options).to_dict()
+        return bellief.certify(states, terminates=ends, prior=prior, **options).to_dict()
     if ends or prior != "logged":
         raise UserError("With --features episodes do not end and the prior is logged: leave out --ends and --prior.")
     from bellief.decisions.feature_calibration import certify_features

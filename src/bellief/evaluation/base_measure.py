@@ -1,14 +1,14 @@
-"""Where outcomes lead that a pair has not shown yet: the base measure of its row, taken from the log.
+"""Where unseen outcomes of a pair lead: the base measure of its row, estimated from the log.
 
-What another action did in the same state says more about an action than what happened anywhere else, and a state that
-was seen a few times may still lead where the log as a whole leads. So the base of every pair of state s is
+The outcomes of other actions in the same state are better evidence about an action than outcomes elsewhere, and a state
+that was seen a few times may still lead where the log as a whole leads. So the base of every pair of state s is
 
     m_s = (counts of s + v g) / (sum of the counts of s + v),    g = (counts of the log + 1 / O) / (their sum + 1),
 
 with counts over outcomes (next state, terminated), O of them, and a weight v. An outcome counts once for each action
-that showed it, however often: rows of weight 0.1 all but repeat their first outcome, so that repetitions say little
-about where the state leads (the minimal-path estimate of a hierarchical Dirichlet process, and Kneser and Ney's).
-Outcomes that cannot be, going on in a state in which episodes only ever end, have no part in g.
+that showed it, however often: rows of weight 0.1 nearly always repeat their first outcome, so that repetitions are weak
+evidence about where the state leads (the minimal-path estimate of a hierarchical Dirichlet process, and of Kneser and
+Ney). Impossible outcomes, steps from a state in which episodes only end, have no part in g.
 
 >>> import numpy as np
 >>> from bellief.evaluation.base_measure import Base

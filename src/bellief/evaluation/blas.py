@@ -12,7 +12,7 @@ _limits: Any = None
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Within it BLAS computes in the calling thread; after the last of several users it is as before.
+    """Within it BLAS computes in the calling thread; the last of several users restores the former number.
 
     >>> from bellief.evaluation.blas import one_thread
     >>> with one_thread():

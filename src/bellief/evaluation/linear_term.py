@@ -45,7 +45,7 @@ class LinearTerms(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem, policies: Float[np.ndarray, "k S A"], part: Part, guides: list) -> "LinearTerms":
-        """For policies whose rows are those of the part; with what the solver of their chains knows already."""
+        """For policies whose rows are those of the part; with the guides of the solver of their chains."""
         discount, shared = min(problem.discount, 1 - chains.BARELY), problem.shared_reward
         values, visits, inverses = [], [], []
         for policy, guide in zip(policies, guides, strict=True):

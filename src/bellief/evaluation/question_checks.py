@@ -1,4 +1,4 @@
-"""Mistakes that can be told before anything is computed."""
+"""Checks of arguments and sizes before anything is computed."""
 
 import math
 import os
@@ -33,7 +33,7 @@ def check_choice(kind: str, name: str, choices: tuple[str, ...]) -> None:
 
 
 def check_numbers(discount: float, level: float, seed: int, **counts: int | None) -> None:
-    """Discount, level and seed must lie where they mean something; counts that are given must be positive."""
+    """Discount, level and seed must lie in their ranges; counts that are given must be positive."""
     if not 0 < discount <= 1:
         raise UserError(f"discount must lie in (0, 1], not {discount}.")
     if not 0 < level < 1:
@@ -103,5 +103,5 @@ def check_draws(states: int, actions: int, cells: int, draws: int) -> None:
 def _physical_memory() -> int | None:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):  # not every system tells
+    except (AttributeError, OSError, ValueError):  # not known on every system
         return None

@@ -74,7 +74,7 @@ class RowCumulants:
         level = part.rewards.level if part.rewards.level is not None else np.zeros(held.outcomes)
         scale = part.rewards.scale if part.rewards.scale is not None else np.ones(held.outcomes)
         self._scale = scale
-        # What a row pays on average is the same whatever happens, where rewards do not depend on outcomes.
+        # Where rewards do not depend on outcomes, the mean reward of a row adds nothing to the functions.
         functions = [] if paid is None else [level, scale]
         functions += list(np.pad(values, ((0, 0), (0, held.outcomes - states))))
         table = np.stack(functions)

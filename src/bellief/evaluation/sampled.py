@@ -1,6 +1,6 @@
 """Sampled MDPs of a log, and what policies are worth in them.
 
-MDP number n of a seed is the same in every question about a log. MDPs are drawn afresh whenever they are needed, a
+MDP number n of a seed is the same in every question about a log. MDPs are drawn again whenever they are needed, a
 batch at a time, and only the rows that a question needs; only values and visits are ever held for all of them.
 
 >>> import bellief

@@ -29,8 +29,8 @@ KRYLOV_STEPS, RESTARTS = 60, 20
 # chains that need more differ so much from the mean chain that solving them directly is cheaper.
 GUIDED_STEPS, GUIDED_ROUNDS = 25, 3
 
-# Tolerance of these iterations. The inverse of the mean chain tells how much is missing from a solution; where a chain
-# hardly ends or mixes more slowly than the mean chain, a hundred times more may be missing.
+# Tolerance of these iterations. The inverse of the mean chain estimates the error of a solution; where a chain
+# hardly ends or mixes more slowly than the mean chain, the error may be a hundred times larger.
 GUIDED_TOLERANCE = 1e-10
 
 
@@ -145,7 +145,7 @@ def _with_inverse(matrix: Any, discount: float, constant, solution, inverse: Flo
         options = {"rtol": GUIDED_TOLERANCE, "restart": GUIDED_STEPS, "maxiter": 1}
         better, _ = gmres(operator, wanted, x0=found[unsolved].ravel(), M=guided, **options)
         found[unsolved] = better.reshape(shape)
-        # About what is missing from the solution: the residual itself says little where few states are rewarded.
+        # An estimate of the solution's error: the residual itself says little where few states are rewarded.
         missing = np.linalg.norm(precondition(wanted - system(better)).reshape(shape), axis=-1)
         left = np.flatnonzero(~(missing <= 10 * GUIDED_TOLERANCE * np.linalg.norm(found[unsolved], axis=-1)))
         unsolved = unsolved[left]
@@ -173,9 +173,9 @@ def _is_concentrated(matrix: Any, number: int, states: int) -> bool:
 
 
 def _direct(matrix: Any, discount: float, constant, draw: int) -> Float[np.ndarray, "S"]:
-    """One chain by itself, by a direct method for the states with a way in and a way out.
+    """One chain, solved directly for the states that are both reached and left.
 
-    What the others have follows: it is a constant, or a sum over these.
+    The values of the others follow: a constant, or a sum over these.
     """
     states = len(constant)
     block = slice(draw * states, (draw + 1) * states)

@@ -85,7 +85,7 @@ def matched_draws(moments: ValueMoments, seed: int, count: int) -> Float[np.ndar
 
 
 def roughness(moments: ValueMoments) -> str | None:
-    """That the expansion is not to be trusted, where its error estimate says so."""
+    """A warning where the error estimate of the expansion is large."""
     mean, sd = (float(field[-1]) for field in moments.error())
     if mean <= ROUGH_MEAN and sd <= ROUGH_SD:
         return None

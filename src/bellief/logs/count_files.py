@@ -1,27 +1,23 @@
-"""Files counted by DuckDB, a unit at a time: by threads of this process, or by tasks on a Ray cluster."""
+"""Counts and rows of opened logs. DuckDB counts files; where a row needs a closer look, they are read row by row."""
 
-import collections
-import concurrent.futures
-import contextlib
 import dataclasses
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from bellief.errors import UserError
 from bellief.logs.axes import Axis, Doubt, Sizes
 from bellief.logs.columns import Taken, take
-from bellief.logs.engine import MEMORY, connect
 from bellief.logs.feature_columns import refuse_features
-from bellief.logs.fold import Folding, Part, Unit, fold_unit, units
+from bellief.logs.fold import Folding, Unit, units
 from bellief.logs.opened_files import Files
 from bellief.logs.origin import origin_from
+from bellief.logs.pool import fold_units
 from bellief.logs.tally import Tally
 from bellief.logs.tally_files import is_tally, read_tallies
-from bellief.processors import cores
 
 if TYPE_CHECKING:
-    import duckdb
+    from bellief.logs.sources import TableLog
+    from bellief.logs.transitions import Transitions
 
 
 class Reading(NamedTuple):
@@ -37,8 +33,32 @@ class Reading(NamedTuple):
     progress: Callable[[float], None] | None = None
 
 
-def tally_of_files(found: Files, reading: Reading) -> Tally:
+def has_features(found: "Files | TableLog", reading: Reading) -> bool:
+    """Whether states are vectors, decided by the first table."""
+    if not isinstance(found, Files):
+        return bool(found.taken.features)
+    names = found.columns[0]
+    return not is_tally(names) and bool(take(names, reading.columns, found.files[0].source).features)
+
+
+def rows_of(found: "Files | TableLog", reading: Reading) -> "Transitions":
+    """All rows."""
+    from bellief.logs import validate
+
+    if not isinstance(found, Files):
+        return validate.rows_of([found], *reading[:3])
+    for file, names in zip(found.files, found.columns, strict=True):
+        if is_tally(names):
+            raise UserError(f"{file.source}a tally keeps no rows, and this needs their order: give the log itself.")
+    return validate.rows_of(validate.tables_of(found.files, reading.columns), *reading[:3])
+
+
+def tally_of(found: "Files | TableLog", reading: Reading) -> Tally:
     """Counts of logs, or the sum of tallies."""
+    if not isinstance(found, Files):
+        from bellief.logs import validate
+
+        return validate.tally_of([found], *reading[:3])
     files, columns = found.files, found.columns
     tallies = [is_tally(names) for names in columns]
     if all(tallies):
@@ -62,70 +82,18 @@ def _fold(found: Files, taken: Sequence[Taken], reading: Reading) -> Tally:
     try:
         for file, one in zip(found.files, taken, strict=True):
             work += units(found.connection, file, one)
-        for number, part in enumerate(_parts(work, found, reading)):
+        for number, part in enumerate(fold_units(work, found.connection, found.scratch, *reading[4:7])):
             folding.add(part, number)
             if reading.progress is not None:
                 reading.progress((number + 1) / len(work))
         if folding.held:
             return folding.finish()
+        is_doubtful = False
     except (Doubt, duckdb.Error):
-        # The first unit that is not accounted for is in doubt: most often its rows show what is wrong.
-        if len(work) > 1 and folding.parts < len(work):
-            from bellief.logs.validate import examine
+        is_doubtful = len(work) > 1 and folding.parts < len(work)
+    from bellief.logs import validate
 
-            examine(work[folding.parts], folding, *reading[:4])
-    from bellief.logs.validate import tables_of, tally_of
-
-    return tally_of(tables_of(found.files, reading.columns), *reading[:3])
-
-
-def _parts(work: Sequence[Unit], found: Files, reading: Reading) -> Iterator[Part | None]:
-    if reading.engine == "ray":
-        from bellief.logs.ray_engine import fold_units_on_ray
-
-        return fold_units_on_ray(work, reading.address)
-    return _fold_units(work, found.connection, found.scratch, reading.threads or cores())
-
-
-class _Connections(threading.local):
-    """A connection for each thread, made when it is first needed."""
-
-    own: "duckdb.DuckDBPyConnection | None" = None
-
-
-def _fold_units(
-    units: Sequence[Unit], connection: "duckdb.DuckDBPyConnection", scratch: str, threads: int
-) -> Iterator[Part | None]:
-    """The parts of units, in their order. An interrupt, or an error, stops the queries that are running."""
-    if threads == 1 or len(units) <= 1:
-        yield from (fold_unit(unit, connection) for unit in units)
-        return
-    threads = min(threads, len(units))
-    connections = _Connections()
-    live: list[duckdb.DuckDBPyConnection] = []
-
-    def work(unit: Unit) -> Part | None:
-        if connections.own is None:
-            connections.own = opened.enter_context(connect(scratch, memory=max(MEMORY // threads, 40)))
-            live.append(connections.own)
-        return fold_unit(unit, connections.own)
-
-    with (
-        contextlib.ExitStack() as opened,
-        concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix="bellief-logs") as pool,
-    ):
-        waiting: collections.deque[concurrent.futures.Future] = collections.deque()
-        try:
-            for unit in units:
-                waiting.append(pool.submit(work, unit))
-                # Parts that wait for an earlier one take memory, too.
-                if len(waiting) > threads + 1:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for running in live:
-                with contextlib.suppress(Exception):
-                    running.interrupt()
-            raise
+    if is_doubtful:
+        # The first unit that is not accounted for: most often its rows show what is wrong.
+        validate.examine(work[folding.parts], folding, *reading[:4])
+    return validate.tally_of(validate.tables_of(found.files, reading.columns), *reading[:3])

@@ -74,7 +74,7 @@ def opened(
 
 
 def _columns(file: LogFile, connection: "duckdb.DuckDBPyConnection") -> Sequence[str]:
-    """Names of a file's columns; where DuckDB cannot tell, a second look says why in one sentence."""
+    """Names of a file's columns; where DuckDB fails, the plain reader raises an error that says why."""
     import duckdb
 
     with contextlib.suppress(duckdb.Error, OSError, EOFError, UnicodeError, zlib.error):

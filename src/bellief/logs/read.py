@@ -6,15 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from bellief.errors import UserError
 from bellief.logs.axes import Sizes
-from bellief.logs.columns import take
-from bellief.logs.count_files import Reading, tally_of_files
+from bellief.logs.count_files import Reading, has_features, rows_of, tally_of
 from bellief.logs.labels import shown
-from bellief.logs.opened_files import Files, opened
+from bellief.logs.opened_files import opened
 from bellief.logs.tally import Tally
-from bellief.logs.tally_files import is_tally
 
 if TYPE_CHECKING:
-    from bellief.logs.sources import TableLog
     from bellief.logs.transitions import Transitions
 
 ENGINES = ("local", "ray")
@@ -63,7 +60,7 @@ def as_tally(
         _refuse_options(reading)
         return data.tally()
     with opened(data, columns, query, database) as found:
-        return _tally(found, reading)
+        return tally_of(found, reading)
 
 
 def as_transitions(
@@ -96,7 +93,7 @@ def as_transitions(
     if isinstance(data, Tally):
         raise UserError("A tally keeps no rows, and this needs their order: give the log itself.")
     with opened(data, columns, query, database, format) as found:
-        return _rows(found, reading)
+        return rows_of(found, reading)
 
 
 def as_log(data: Any, *, query: str | None = None, database: str | os.PathLike | None = None, **options: Any) -> Any:
@@ -108,34 +105,7 @@ def as_log(data: Any, *, query: str | None = None, database: str | os.PathLike |
     reading = Reading(**options)
     _check_engine(reading)
     with opened(data, reading.columns, query, database) as found:
-        return (_rows if _has_features(found, reading) else _tally)(found, reading)
-
-
-def _has_features(found: "Files | TableLog", reading: Reading) -> bool:
-    """Whether states are vectors, decided by the first table."""
-    if not isinstance(found, Files):
-        return bool(found.taken.features)
-    names = found.columns[0]
-    return not is_tally(names) and bool(take(names, reading.columns, found.files[0].source).features)
-
-
-def _rows(found: "Files | TableLog", reading: Reading) -> "Transitions":
-    from bellief.logs import validate
-
-    if not isinstance(found, Files):
-        return validate.rows_of([found], *reading[:3])
-    for file, names in zip(found.files, found.columns, strict=True):
-        if is_tally(names):
-            raise UserError(f"{file.source}a tally keeps no rows, and this needs their order: give the log itself.")
-    return validate.rows_of(validate.tables_of(found.files, reading.columns), *reading[:3])
-
-
-def _tally(found: "Files | TableLog", reading: Reading) -> Tally:
-    if isinstance(found, Files):
-        return tally_of_files(found, reading)
-    from bellief.logs.validate import tally_of
-
-    return tally_of([found], *reading[:3])
+        return (rows_of if has_features(found, reading) else tally_of)(found, reading)
 
 
 def _check_engine(reading: Reading) -> None:
