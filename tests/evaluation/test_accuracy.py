@@ -149,7 +149,7 @@ def test_law_with_the_closed_form_is_closer_still():
 
 def test_closed_form_of_the_start_value_alone():
     problem = prepare(make_log(10), 0.9)
-    inverse = problem.mean_mdp().guide(POLICY, 0.9).inverse
+    inverse = problem.mean_mdp.guide(POLICY, 0.9).inverse
     assert inverse is not None
     alone = start_moments(problem, POLICY, inverse)
     assert alone is not None

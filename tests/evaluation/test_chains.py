@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bellief.evaluation import chains
+from bellief.evaluation import chains, sparse_chains
 
 
 def random_batch(generator, number, states, ends=0.0):
@@ -55,7 +55,7 @@ def test_finite_horizons(states):
 
 def test_both_forms_hold_the_same_numbers():
     batch = random_batch(np.random.default_rng(1), 4, 9)
-    blocks = batch.matrix().toarray().reshape(4, 9, 4, 9)
+    blocks = sparse_chains.matrix_of(batch).toarray().reshape(4, 9, 4, 9)
     for draw in range(4):
         np.testing.assert_allclose(blocks[draw, :, draw], batch.table()[draw])
 
@@ -63,8 +63,8 @@ def test_both_forms_hold_the_same_numbers():
 def test_a_chain_that_iteration_does_not_solve(monkeypatch):
     """A permutation is the classic case in which Krylov methods stagnate; the direct method takes over."""
     states = chains.DENSE_STATES + 50
-    monkeypatch.setattr(chains, "RESTARTS", 1)
-    monkeypatch.setattr(chains, "KRYLOV_STEPS", 5)
+    monkeypatch.setattr(sparse_chains, "RESTARTS", 1)
+    monkeypatch.setattr(sparse_chains, "KRYLOV_STEPS", 5)
     state = np.arange(states)
     cells = chains.Cells.of(state, (state + 1) % states, np.ones((1, states)))
     nothing = chains.Entries(*3 * [np.zeros(0, int)], np.zeros(0))
@@ -122,7 +122,7 @@ def test_incomplete_factors_of_the_mean_chain_lead_to_the_same_values():
         chains.Entries(*3 * [np.zeros(0, int)], np.zeros(0)),
         rng.normal(size=(2, states)),
     )
-    factors = chains.incomplete_factors(mean, 0.99)
+    factors = sparse_chains.incomplete_factors(mean, 0.99)
     assert factors is not None
     guide = chains.Guide(np.zeros(states), None, factors)
     np.testing.assert_allclose(
@@ -139,4 +139,4 @@ def test_chains_that_lead_anywhere_are_not_factorised():
     rng = np.random.default_rng(3)
     state = np.repeat(np.arange(states), 5)
     mean = sparse.csr_matrix((np.full(len(state), 0.2), (state, rng.integers(0, states, len(state)))), (states, states))
-    assert chains.incomplete_factors(mean, 0.9) is None
+    assert sparse_chains.incomplete_factors(mean, 0.9) is None

@@ -59,7 +59,7 @@ def test_the_mean_mdp_is_the_mean_of_the_draws():
     problem = prepare(ward(30, seed=3), 0.9)
     policy = np.full((4, 2), 0.5)
     explored = SampledMDPs(problem, 0, 4000).values(policy[None], horizon=2)[:, 0]
-    mean = problem.mean_mdp()
+    mean = problem.mean_mdp
     one = (policy * mean.reward.reshape(4, 2)).sum(-1)
     np.testing.assert_allclose(
         SampledMDPs(problem, 0, 4000).values(policy[None], horizon=1)[:, 0].mean(0)[:2], one[:2], atol=0.01

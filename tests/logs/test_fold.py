@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bellief.errors import UserError
-from bellief.logs import Tally, Transitions, as_tally, as_transitions, fold, read
+from bellief.logs import Tally, Transitions, as_tally, as_transitions, fold, validate
 from bellief.logs.tally import CELL_FIELDS
 
 COUNTS = ("states", "actions", "state_labels", "action_labels")
@@ -76,7 +76,7 @@ def fast_only(monkeypatch):
     def refuse(*arguments):
         raise AssertionError("DuckDB did not do it")
 
-    monkeypatch.setattr(read, "_row_by_row", refuse)
+    monkeypatch.setattr(validate, "tally_of", refuse)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "csv.gz", "csv.zst"])

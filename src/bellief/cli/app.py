@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bellief.cli import logs, paper, report, serve_command, show, sweeps, tally_command, trust
+from bellief.cli import logs, paper, report, serve_command, show, store_commands, sweeps, tally_command, trust
 from bellief.cli.options import Json, Plot, Quiet, Seed, between, count, split_settings
 from bellief.cli.progress import progress
 from bellief.cli.run_folder import save_run, unfinished_run
@@ -40,23 +40,33 @@ def _root(
         typer.echo(context.get_help(), nl=False)
 
 
-logs.register(app)
-trust.register(app)
-tally_command.register(app)
-serve_command.register(app)
+for _command in (
+    logs.evaluate,
+    logs.compare,
+    logs.improve,
+    logs.collect,
+    trust.check,
+    trust.sensitivity,
+    trust.certify,
+):
+    app.command()(_command)
+app.command()(tally_command.tally)
+app.command(name="app")(serve_command.serve)
+
+EnvironmentName = Annotated[
+    str,
+    typer.Option(metavar="NAME", show_default=False, help="Environment: see 'bellief list envs', or a Gymnasium id."),
+]
+Steps = Annotated[int, count("--steps", "Steps of each run.", LONGEST_RUN)]
+Runs = Annotated[int, count("--runs", "Independent runs.")]
 
 
 @app.command()
 def run(
-    env: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", show_default=False, help="Environment: see 'bellief list envs', or a Gymnasium id."
-        ),
-    ],
+    env: EnvironmentName,
     agent: Annotated[str, typer.Option(metavar="NAME", help="Agent; see 'bellief list agents'.")] = "bbi",
-    steps: Annotated[int, count("--steps", "Steps of each run.", LONGEST_RUN)] = 10_000,
-    runs: Annotated[int, count("--runs", "Independent runs.")] = 10,
+    steps: Steps = 10_000,
+    runs: Runs = 10,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -144,14 +154,9 @@ def compare_agents(
             help="Names, with settings as bbi:rule=optimistic,horizon=50; the others are compared with the first.",
         ),
     ],
-    env: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", show_default=False, help="Environment: see 'bellief list envs', or a Gymnasium id."
-        ),
-    ],
-    steps: Annotated[int, count("--steps", "Steps of each run.", LONGEST_RUN)] = 10_000,
-    runs: Annotated[int, count("--runs", "Independent runs.")] = 10,
+    env: EnvironmentName,
+    steps: Steps = 10_000,
+    runs: Runs = 10,
     seed: Seed = 0,
     plot: Plot = None,
     json: Json = False,
@@ -172,9 +177,11 @@ def compare_agents(
         show.print_comparison(comparison.to_dict())
 
 
-sweeps.register(app)
-paper.register(app)
-report.register(app)
+app.command()(sweeps.sweep)
+app.command()(sweeps.resume)
+app.add_typer(store_commands.app, name="store")
+app.command()(paper.paper)
+app.command()(report.report)
 
 
 KINDS = {"envs": ENVIRONMENTS, "agents": AGENTS, "values": VALUES}

@@ -1,4 +1,4 @@
-"""`bellief doctor`: what is here, whether it works, and what to do about each problem."""
+"""`bellief doctor`: versions, devices and folders, with advice for each problem."""
 
 import typer
 

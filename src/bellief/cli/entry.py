@@ -1,4 +1,4 @@
-"""Where the program begins and ends: every way out passes through `main`, which returns the exit code."""
+"""Entry point of the program: `main` runs a command and returns the exit code."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.stdout is None:  # started with its standard output closed
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     given = list(sys.argv[1:] if arguments is None else arguments)
-    # Taken out here so that it may stand anywhere, also after a command's own options.
+    # Removed here so that it is accepted anywhere, also after a command's own options.
     debug = "--debug" in given
     given = [argument for argument in given if argument != "--debug"]
     failures.debugging = debug
@@ -78,7 +78,7 @@ def _invoke(arguments: list[str]) -> int:
 def _complain(sentence: str) -> None:
     try:
         print(sentence, file=sys.stderr, flush=True)
-    except OSError:  # nobody listens
+    except OSError:  # standard error is closed
         _silence(sys.stderr)
 
 
@@ -91,7 +91,7 @@ def _flush(code: int) -> int:
         return code or 1
     except OSError as error:
         _silence(sys.stdout)
-        if code == 0:  # else something was said already
+        if code == 0:  # otherwise an error was printed already
             _complain(f"Standard output cannot be written ({error.strerror or error}).")
         return code or 1
     return code

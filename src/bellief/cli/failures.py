@@ -1,4 +1,4 @@
-"""What went wrong, in one sentence, and the exit code that goes with it."""
+"""Errors as one sentence and an exit code."""
 
 import errno
 import os
@@ -11,14 +11,14 @@ FAILED, MISTAKE, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 _WRONG_PLACE = {errno.EACCES, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR, errno.EPERM}
 
 
-# Whether --debug was given; processes that are started then show what they say.
+# Whether --debug was given; the output of child processes is then shown.
 debugging = False
 
 
 class OptionError(Exception):
     """An option's value cannot be used; the message names the option.
 
-    Not a `ValueError`, which typer would catch and put into its own words.
+    Not a `ValueError`, whose message typer would replace.
     """
 
 
@@ -52,7 +52,7 @@ def _describe(error: BaseException) -> tuple[str, int]:
     # By attribute, because typer brings its own copy of click's exceptions in some versions and not in others.
     if hasattr(error, "format_message"):
         return _usage(error), MISTAKE
-    # JAX says it in several ways, none of them a MemoryError.
+    # JAX reports it in several ways, none of them a MemoryError.
     if isinstance(error, MemoryError) or any(words in str(error) for words in ("RESOURCE_EXHAUSTED", "Out of memory")):
         return "There is not enough memory for this: ask for fewer states, MDPs, draws or runs.", FAILED
     if isinstance(error, OSError):
@@ -65,7 +65,7 @@ def _describe(error: BaseException) -> tuple[str, int]:
 
 
 def _usage(error) -> str:
-    """A mistake in the command line itself, which click would spread over a box of several lines."""
+    """A mistake in the command line itself, in one line."""
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "bellief"
     option = getattr(error, "option_name", None)

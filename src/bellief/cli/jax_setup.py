@@ -1,4 +1,4 @@
-"""What must be settled before JAX is imported: the device, and where compiled programs are kept.
+"""Set before JAX is imported: the device, and where compiled programs are kept.
 
 Both go through environment variables, which the processes that Bellief starts inherit.
 """

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bellief.cli.failures import OptionError
 from bellief.cli.options import accuracy, between, count, names_or_number, page, scale
-from bellief.errors import UserError
 
 if TYPE_CHECKING:
-    from bellief.logs import Origin, Tally, Transitions
+    from bellief.logs import Origin
 
 
 def _note_belief(name: str | None) -> None:
@@ -115,7 +115,9 @@ FeatureMap = Annotated[
 ]
 Report = Annotated[
     Path | None,
-    typer.Option(parser=page, metavar="FILE", help="Write a page into an .html file (replaced if it exists)."),
+    typer.Option(
+        parser=page("--report"), metavar="FILE", help="Write a page into an .html file (replaced if it exists)."
+    ),
 ]
 Query = Annotated[
     str | None,
@@ -140,7 +142,7 @@ def _roles(text: Any) -> Mapping[str, str]:
         return text
     pairs = [part.partition("=") for part in text.split(",")]
     if not all(role.strip() and column.strip() for role, _, column in pairs):
-        raise UserError(f"--columns must be ROLE=COLUMN,..., such as state=obs,next_state=obs2, not '{text}'.")
+        raise OptionError(f"--columns must be ROLE=COLUMN,..., such as state=obs,next_state=obs2, not '{text}'.")
     return {role.strip(): column.strip() for role, _, column in pairs}
 
 
@@ -149,42 +151,10 @@ ColumnNames = Annotated[
     typer.Option(
         parser=_roles,
         metavar="ROLE=COLUMN,...",
-        help="Columns whose names do not tell, such as state=obs,reward=gain. Roles: state, action, reward, "
+        help="Columns whose names are not the usual ones, such as state=obs,reward=gain. Roles: state, action, reward, "
         "next_state, terminated, done, truncated, episode, step.",
     ),
 ]
-
-
-def read_log(data: Any, **options: Any) -> "Tally | Transitions":
-    """The result of `bellief.logs.as_log`; unused columns and notes go to standard error."""
-    from bellief.logs import as_log
-
-    return _told(as_log(data, **options))
-
-
-def read_tally(data: Any, **options: Any) -> "Tally":
-    """The same with counts only."""
-    from bellief.logs import as_tally
-
-    return _told(as_tally(data, **options))
-
-
-def read_rows(data: Any, **options: Any) -> "Transitions":
-    """The same with rows."""
-    from bellief.logs import as_transitions
-
-    return _told(as_transitions(data, **options))
-
-
-def _told(log: Any) -> Any:
-    from bellief.logs.labels import few
-
-    origin: Origin = log.origin
-    for note in origin.notes:
-        typer.echo(f"Note: {note}", err=True)
-    if origin.unused:
-        typer.echo(f"Note: these columns are not used: {few(origin.unused)}.", err=True)
-    return log
 
 
 def taken_lines(origin: "Origin") -> list[str]:

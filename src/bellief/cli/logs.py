@@ -1,53 +1,29 @@
 """The commands about logged data: evaluate, compare, improve, collect."""
 
-import contextlib
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+import bellief
 from bellief.cli import show
-from bellief.cli.log_options import (
-    Accuracy,
-    Belief,
-    Discount,
-    Draws,
-    FeatureMap,
-    Horizon,
-    Level,
-    PolicyName,
-    PriorName,
-    Report,
-    RewardRange,
-    RewardScale,
-    Start,
-    Support,
-)
-from bellief.cli.log_source import LogSource, takes_log
-from bellief.cli.options import Json, Plot, Quiet, Seed, between, count, whole
+from bellief.cli.log_options import Accuracy, Data, Discount, Draws, FeatureMap, Horizon, Level, PolicyName
+from bellief.cli.option_groups import Assumptions, Output, Reading
+from bellief.cli.options import Seed, between, count, grouped, whole
 from bellief.cli.progress import progress
 from bellief.registry import METHOD1_VALUES, METHODS
 
 
-@takes_log
+@grouped
 def evaluate(
-    source: LogSource,
+    *,
+    data: Data = None,
     policy: PolicyName = "uniform",
     discount: Discount = 0.99,
-    method: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help=", ".join(METHODS) + ".",
-        ),
-    ] = "joint",
-    prior: PriorName = "logged",
-    reward_scale: RewardScale = None,
+    method: Annotated[str, typer.Option(metavar="NAME", help=", ".join(METHODS) + ".")] = "joint",
     level: Level = 0.9,
     horizon: Horizon = None,
-    start: Start = None,
     draws: Draws = 1000,
     accuracy: Accuracy = None,
     mdps: Annotated[
@@ -64,9 +40,7 @@ def evaluate(
     final: Annotated[
         str | None, typer.Option(metavar="NAME", help="Where the induction starts: zero, own or pooled.")
     ] = None,
-    belief: Belief = None,
-    support: Support = None,
-    reward_range: RewardRange = None,
+    assumptions: Assumptions,
     features: FeatureMap = None,
     reward_features: FeatureMap = None,
     value_features: FeatureMap = None,
@@ -74,50 +48,45 @@ def evaluate(
         str | None, typer.Option(metavar="NAME", help="Where states are vectors: difference or direct.")
     ] = None,
     seed: Seed = 0,
-    plot: Plot = None,
-    report: Report = None,
     save: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Save all draws in an .npz file (ValuePosterior.load reads it).")
     ] = None,
-    json: Json = False,
-    quiet: Quiet = False,
+    output: Output,
+    reading: Reading,
 ) -> None:
     """Estimate the value of a policy, with credible intervals."""
     document: dict[str, Any] = {"variance": None}
 
     def compute(log: Any) -> Any:
-        from bellief.evaluation import evaluate
-
-        posterior = evaluate(
-            log, policy, discount, method=method, prior=prior, reward_scale=reward_scale, horizon=horizon, start=start,
-            level=level, seed=seed, mdps=mdps, draws=draws, accuracy=accuracy, lookahead=lookahead, final=final,
-            support=support, reward_range=reward_range,
-            settings=_look(features, reward_features, value_features, dynamics),
+        posterior = bellief.evaluate(
+            log, policy, discount, method=method, horizon=horizon, level=level, seed=seed, mdps=mdps, draws=draws,
+            accuracy=accuracy, lookahead=lookahead, final=final, settings=_feature_settings(
+                features=features, reward_features=reward_features, value_features=value_features, dynamics=dynamics
+            ),
+            **assumptions.options(),
         )  # fmt: skip
         if save is not None:
             posterior.save(save)
-        # The split is of tables, and of the return of an infinite horizon.
-        if json and "features" not in posterior.diagnostics and horizon is None and method in ("joint", "monte-carlo"):
-            from bellief.decisions import variance_split
-
-            split = variance_split(
-                log, policy, discount, prior=prior, reward_scale=reward_scale, start=start, draws=min(draws, 500),
-                seed=seed, support=support, reward_range=reward_range,
-            )  # fmt: skip
+        # The split needs countable states and an infinite horizon.
+        is_split = "features" not in posterior.diagnostics and horizon is None and method in ("joint", "monte-carlo")
+        if output.json and is_split:
+            split = bellief.variance_split(
+                log, policy, discount, draws=min(draws, 500), seed=seed, **assumptions.options()
+            )
             document["variance"] = split.to_dict()
         return posterior
 
-    with _answer("Evaluating", source, plot, report, quiet, rows=method == "bootstrap") as ask:
-        posterior = ask(compute)
-    if json:
-        show.print_json(posterior.to_dict() | document)
+    posterior = _answer("Evaluating", compute, data, reading, output, rows=method == "bootstrap").to_dict()
+    if output.json:
+        show.print_json(posterior | document)
     else:
-        show.print_posterior(posterior.to_dict(), policy)
+        show.print_posterior(posterior, policy)
 
 
-@takes_log
+@grouped
 def compare(
-    source: LogSource,
+    *,
+    data: Data = None,
     policies: Annotated[
         list[str],
         typer.Argument(
@@ -127,15 +96,17 @@ def compare(
         ),
     ],
     discount: Discount = 0.99,
-    prior: PriorName = "logged",
-    reward_scale: RewardScale = None,
     level: Level = 0.9,
     horizon: Horizon = None,
-    start: Start = None,
     draws: Draws = 1000,
     accuracy: Accuracy = None,
     target: Annotated[
-        float, typer.Option(parser=between("--target", 0.5, 1), metavar="NUMBER", help="How sure is sure enough.")
+        float,
+        typer.Option(
+            parser=between("--target", 0.5, 1),
+            metavar="NUMBER",
+            help="Probability of choosing the best policy that is high enough.",
+        ),
     ] = 0.95,
     simulations: Annotated[
         int | None,
@@ -149,37 +120,30 @@ def compare(
     collector: Annotated[
         str, typer.Option(metavar="NAME|FILE", help="Policy that would collect further data.")
     ] = "behaviour",
-    belief: Belief = None,
-    support: Support = None,
-    reward_range: RewardRange = None,
+    assumptions: Assumptions,
     seed: Seed = 0,
-    plot: Plot = None,
-    report: Report = None,
-    json: Json = False,
-    quiet: Quiet = False,
+    output: Output,
+    reading: Reading,
 ) -> None:
     """Compare policies: which is best, what a wrong choice costs, how many more transitions would decide."""
 
     def compute(log: Any) -> Any:
-        from bellief.decisions import compare
-
-        return compare(
-            log, policies, discount, prior=prior, reward_scale=reward_scale, level=level, horizon=horizon, start=start,
-            draws=draws, accuracy=accuracy, target=target, simulations=simulations, collector=collector,
-            support=support, reward_range=reward_range, seed=seed,
+        return bellief.compare(
+            log, policies, discount, level=level, horizon=horizon, draws=draws, accuracy=accuracy, target=target,
+            simulations=simulations, collector=collector, seed=seed, **assumptions.options(),
         )  # fmt: skip
 
-    with _answer("Comparing", source, plot, report, quiet) as ask:
-        comparison = ask(compute)
-    if json:
-        show.print_json(comparison.to_dict())
+    comparison = _answer("Comparing", compute, data, reading, output).to_dict()
+    if output.json:
+        show.print_json(comparison)
     else:
-        show.print_policies(comparison.to_dict())
+        show.print_policies(comparison)
 
 
-@takes_log
+@grouped
 def improve(
-    source: LogSource,
+    *,
+    data: Data = None,
     discount: Discount = 0.99,
     objective: Annotated[
         str, typer.Option(metavar="NAME", help="What to maximise: mean, quantile or cvar of the value posterior.")
@@ -199,127 +163,85 @@ def improve(
             help="Recommend only actions tried so often in their state; without it 5 if safe, 1 if free.",
         ),
     ] = None,
-    prior: PriorName = "logged",
-    reward_scale: RewardScale = None,
     level: Level = 0.9,
-    start: Start = None,
     draws: Draws = 1000,
     mdps: Annotated[
         int | None, count("--mdps", "MDPs in which the policy is chosen; without it 200 (sparse: 20).")
     ] = None,
-    belief: Belief = None,
-    support: Support = None,
-    reward_range: RewardRange = None,
+    assumptions: Assumptions,
     seed: Seed = 0,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the policy as a CSV file that --policy reads.")
     ] = None,
-    plot: Plot = None,
-    report: Report = None,
-    json: Json = False,
-    quiet: Quiet = False,
+    output: Output,
+    reading: Reading,
 ) -> None:
     """Recommend a policy, with the probability that it is better than the log's own."""
 
     def compute(log: Any) -> Any:
-        import numpy as np
-
-        from bellief.decisions import improve
-        from bellief.policies import save_policy
-
-        improvement = improve(
-            log, discount, objective=objective, tail=tail, min_visits=min_visits, prior=prior,
-            reward_scale=reward_scale, level=level, start=start, draws=draws, mdps=mdps,
-            support=support, reward_range=reward_range, mode=mode, seed=seed,
+        improvement = bellief.improve(
+            log, discount, objective=objective, tail=tail, min_visits=min_visits, level=level, draws=draws, mdps=mdps,
+            mode=mode, seed=seed, **assumptions.options(),
         )  # fmt: skip
         if out is not None:
-            # States that are merely ends have no rows, as nobody acts there.
-            listed = np.isin(np.arange(len(improvement.policy)), improvement.listed)[:, None]
-            table = np.where(listed, improvement.probabilities, 0.0)
-            save_policy(out, table, improvement.state_labels, improvement.action_labels)
+            improvement.save_policy(out)
         return improvement
 
-    with _answer("Improving", source, plot, report, quiet) as ask:
-        improvement = ask(compute)
-    if json:
-        show.print_json(improvement.to_dict())
+    improvement = _answer("Improving", compute, data, reading, output).to_dict()
+    if output.json:
+        show.print_json(improvement)
     else:
-        show.print_improvement(improvement.to_dict())
+        show.print_improvement(improvement)
 
 
-@takes_log
+@grouped
 def collect(
-    source: LogSource,
+    *,
+    data: Data = None,
     policy: PolicyName = "uniform",
     discount: Discount = 0.99,
     visits: Annotated[int, count("--visits", "Further visits of a pair to weigh.")] = 1,
     top: Annotated[int, count("--top", "Pairs to show.")] = 10,
-    prior: PriorName = "logged",
-    reward_scale: RewardScale = None,
-    start: Start = None,
     draws: Annotated[int, count("--draws", "MDPs to sample.")] = 400,
-    belief: Belief = None,
-    support: Support = None,
-    reward_range: RewardRange = None,
+    assumptions: Assumptions,
     seed: Seed = 0,
-    plot: Plot = None,
-    report: Report = None,
-    json: Json = False,
-    quiet: Quiet = False,
+    output: Output,
+    reading: Reading,
 ) -> None:
     """Rank state-action pairs by how much observing them would reduce the uncertainty of a policy's value."""
 
     def compute(log: Any) -> Any:
-        from bellief.decisions import collect_next
+        return bellief.collect_next(
+            log, policy, discount, visits=visits, draws=draws, seed=seed, **assumptions.options()
+        )
 
-        return collect_next(
-            log, policy, discount, visits=visits, prior=prior, reward_scale=reward_scale, start=start, draws=draws,
-            support=support, reward_range=reward_range, seed=seed,
-        )  # fmt: skip
-
-    with _answer("Weighing", source, plot, report, quiet) as ask:
-        plan = ask(compute)
-    if json:
-        show.print_json(plan.to_dict(top))
+    plan = _answer("Weighing", compute, data, reading, output).to_dict(top)
+    if output.json:
+        show.print_json(plan)
     else:
-        show.print_collection(plan.to_dict(top), policy)
+        show.print_collection(plan, policy)
 
 
-def _look(features: str | None, reward: str | None, value: str | None, dynamics: str | None) -> Any:
-    """Settings for states that are vectors; None where nothing was said."""
-    given = {"features": features, "reward_features": reward, "value_features": value, "dynamics": dynamics}
-    given = {name: text for name, text in given.items() if text is not None}
+def _feature_settings(**options: str | None) -> Any:
+    """Settings for states that are vectors; None where none is given."""
+    given = {name: text for name, text in options.items() if text is not None}
     if not given:
         return None
-    from bellief.evaluation import FeatureSettings
-
-    return FeatureSettings(**given)  # type: ignore[arg-type]
+    return bellief.FeatureSettings(**given)  # type: ignore[arg-type]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    for command in (evaluate, compare, improve, collect):
-        app.command()(command)
-
-
-@contextlib.contextmanager
-def _answer(doing: str, source: LogSource, plot: Path | None, report: Path | None, quiet: bool, rows: bool = False):
-    """Read the log piece by piece under a progress bar; compute, and write picture and page, under another."""
-    with contextlib.ExitStack() as bars:
-
-        def ask(compute: Callable[[Any], Any]) -> Any:
-            with progress("Reading", quiet) as told:
-                log = source.rows() if rows else source.log(told)
-            bars.enter_context(progress(doing, quiet))
-            result = compute(log)
-            if plot is not None:
-                axes = result.comparison.plot() if not hasattr(result, "plot") else result.plot()
-                show.write_picture(axes, plot)
-            if report is not None:
-                from bellief import __version__
-                from bellief.report.offline_page import write_report
-
-                write_report(result, report, "bellief " + " ".join(sys.argv[1:]), __version__)
-            return result
-
-        yield ask
+def _answer(
+    doing: str,
+    compute: Callable[[Any], Any],
+    data: str | None,
+    reading: Reading,
+    output: Output,
+    rows: bool = False,
+) -> Any:
+    """Read the log under a progress bar; compute, and write picture and page, under another."""
+    with progress("Reading", output.quiet) as tell:
+        log = reading.rows(data) if rows else reading.log(data, tell)
+    with progress(doing, output.quiet):
+        result = compute(log)
+        output.write(result)
+    return result

@@ -1,5 +1,7 @@
 """Reading the values of options; a value that cannot be used is refused before anything slow is imported."""
 
+import functools
+import inspect
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -71,13 +73,8 @@ def picture(text: str) -> Path:
     return _writable("--plot", text, PICTURES, ".png, .svg or .pdf")
 
 
-def page(text: str) -> Path:
+def page(option: str) -> Callable[[str], Path]:
     """Reader of the path of a page that can be written."""
-    return _writable("--report", text, (".html", ".htm"), ".html")
-
-
-def page_path(option: str) -> Callable[[str], Path]:
-    """Reader of the same for another option."""
     return lambda text: _writable(option, text, (".html", ".htm"), ".html")
 
 
@@ -127,6 +124,31 @@ Plot = Annotated[
     Path | None,
     typer.Option(parser=picture, metavar="FILE", help="Draw into a .png, .svg or .pdf file (replaced if it exists)."),
 ]
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command an option for each field of its parameters that are named tuples of options."""
+    own = inspect.signature(command).parameters
+    groups = {name: one.annotation for name, one in own.items() if hasattr(one.annotation, "_fields")}
+    parameters = []
+    for name, parameter in own.items():
+        if name not in groups:
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        kinds, defaults = groups[name].__annotations__, groups[name]._field_defaults
+        parameters += [
+            inspect.Parameter(field, inspect.Parameter.KEYWORD_ONLY, default=defaults[field], annotation=kinds[field])
+            for field in groups[name]._fields
+        ]
+
+    @functools.wraps(command)
+    def wrapper(**given: Any) -> None:
+        whole = {name: group(*(given.pop(field) for field in group._fields)) for name, group in groups.items()}
+        command(**given, **whole)
+
+    wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {one.name: one.annotation for one in parameters}
+    return wrapper
 
 
 def split_settings(assignments: list[str]) -> tuple[dict[str, str], dict[str, str]]:

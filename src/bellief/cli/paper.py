@@ -6,24 +6,20 @@ from typing import Annotated, Any
 import typer
 
 from bellief.cli import show
-from bellief.cli.options import Json
-from bellief.cli.sweeps import Address, EngineName, Every, Quiet, Workers, check_engine, compute_sweeps
+from bellief.cli.options import Json, grouped
+from bellief.cli.sweeps import Computing, Quiet, check_engine, compute_sweeps
 from bellief.errors import UserError
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
-    app.command()(paper)
-
-
+@grouped
 def paper(
+    *,
     scale: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
             help="Compute at a scale: tiny, quick (minutes), standard (hours) or full. Without it, show what was "
-            "computed "
-            "at full size.",
+            "computed at full size.",
         ),
     ] = None,
     only: Annotated[
@@ -58,15 +54,12 @@ def paper(
     readme: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write the table of verdicts into a README.")
     ] = None,
-    engine: EngineName = "local",
-    address: Address = None,
-    workers: Workers = None,
-    every: Every = 30.0,
+    computing: Computing,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Show the paper's figures and tables as computed at full size, or compute them again, with verdicts."""
-    check_engine(engine, address)
+    check_engine(computing)
     from bellief.paper.items import choose
     from bellief.paper.tasks import check_scale, read_size
 
@@ -87,7 +80,7 @@ def paper(
         _write_specs(run_paper.specs_of(request), write_spec, json)
         return
     if dry_run:
-        document = run_paper.estimate(request, workers)
+        document = run_paper.estimate(request, computing.workers)
         show.print_json(document) if json else _print_estimate(document)
         return
     if draw_only and reuse:
@@ -95,7 +88,7 @@ def paper(
     elif draw_only and not request.folder.is_dir():
         raise UserError(f"--draw-only has nothing to draw: there is no folder {request.folder}.")
     if not draw_only:
-        _compute(request, engine, address, workers, every, json or quiet)
+        _compute(request, computing, json or quiet)
     written = run_paper.write_everything(request)
     if docs is not None or readme is not None:
         _write_pages(run_paper.summarise(run_paper.Folder(request.folder), scale), docs, readme, written)
@@ -128,7 +121,7 @@ def _write_pages(summary: Any, docs: Path | None, readme: Path | None, written: 
     written["files"] += [str(path) for path in more]
 
 
-def _compute(request: Any, engine: str, address: str | None, workers: Any, every: float, quiet: bool) -> None:
+def _compute(request: Any, computing: Computing, quiet: bool) -> None:
     from bellief.paper import run_paper
 
     def tell(text: str) -> None:
@@ -137,10 +130,11 @@ def _compute(request: Any, engine: str, address: str | None, workers: Any, every
 
     def go(wanted: list[Any]) -> None:
         tell(f"sweeps {', '.join(spec.name for spec, *_ in wanted)}")
-        options = (engine, address, workers, every, False, False, quiet, "the same command", False)
-        compute_sweeps(wanted, request.folder, None, *options)
+        compute_sweeps(
+            wanted, request.folder, computing, None, False, False, quiet, again="the same command", conclude=False
+        )
 
-    with run_paper.computations_beside(request, engine, workers):
+    with run_paper.computations_beside(request, computing.engine, computing.workers):
         run_paper.run_sweeps(request, go)
     run_paper.run_computations(request, tell)
 
@@ -159,9 +153,7 @@ def _list(chosen: list[Any], json: bool) -> None:
     if json:
         show.print_json(rows)
         return
-    table = show.make_table("label", "title", "sweeps and computations", "claims")
-    for column in table.columns:
-        column.justify = "left"
+    table = show.make_table("label", "title", "sweeps and computations", "claims", left=4)
     for row in rows:
         parts = ", ".join([*row["sweeps"], *row["computations"]])
         table.add_row(row["label"], row["title"], parts, str(len(row["claims"])))
@@ -182,21 +174,16 @@ def _write_specs(specs: dict[str, Any], folder: Path, json: bool) -> None:
 def _print_estimate(document: dict[str, Any]) -> None:
     table = show.make_table("sweep", "cells", "missing", "about")
     for sweep in document["sweeps"]:
-        table.add_row(sweep["name"], str(sweep["cells"]), str(sweep["missing"]), _time(sweep["seconds"]))
+        table.add_row(sweep["name"], str(sweep["cells"]), str(sweep["missing"]), show.duration(sweep["seconds"]))
     show.print_table(table)
     for other in document["others"]:
         settings = ", ".join(f"{name} {value}" for name, value in other.items() if name not in ("name", "missing"))
         state = "to compute, not in the estimate" if other["missing"] else "there"
         show.print_lines(f"{other['name']} ({settings}): {state}")
     show.print_lines(
-        f"All sweeps: about {_time(document['seconds'])}",
+        f"All sweeps: about {show.duration(document['seconds'])}",
         f"Nothing was written; without --dry-run the results go to {document['folder']}",
     )
-
-
-def _time(seconds: float) -> str:
-    hours, rest = divmod(round(seconds), 3600)
-    return f"{hours} h {rest // 60} min {rest % 60} s"
 
 
 def _print_verdicts(document: dict[str, Any]) -> None:
@@ -217,9 +204,7 @@ def _print_verdicts(document: dict[str, Any]) -> None:
             show.print_lines(f"{count} {verdict}; the report lists them.")
             continue
         show.print_lines(f"{count} {verdict}:")
-        table = show.make_table("claim", "tasks")
-        for column in table.columns:
-            column.justify = "left"
+        table = show.make_table("claim", "tasks", left=2)
         for claim in dict.fromkeys(row["claim"] for row in rows):
             table.add_row(claim, "; ".join(row["subject"] for row in rows if row["claim"] == claim))
         show.print_table(table)

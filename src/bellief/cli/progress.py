@@ -1,4 +1,4 @@
-"""A progress bar for people who wait: on standard error, only in a terminal, only once it has taken a while."""
+"""A progress bar on standard error: only in a terminal, and only after some seconds."""
 
 import contextlib
 import sys
@@ -36,6 +36,6 @@ def progress(description: str, quiet: bool) -> Iterator[Callable[[float], None]]
         yield lambda fraction: bar.update(task, total=1.0, completed=fraction)
     finally:
         timer.cancel()
-        # A bar that is starting this moment must have started before it can be taken away.
+        # Wait for a bar that is just starting: it cannot be stopped before.
         timer.join()
         bar.stop()

@@ -6,13 +6,8 @@ from typing import Annotated
 import typer
 
 from bellief.cli import show
-from bellief.cli.options import Json, page_path
+from bellief.cli.options import Json, page
 from bellief.cli.sweeps import Folder
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
-    app.command()(report)
 
 
 def report(
@@ -20,7 +15,7 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            parser=page_path("--out"),
+            parser=page("--out"),
             metavar="FILE",
             help="An .html file (replaced if it exists); without it, report.html in the folder.",
         ),
@@ -35,7 +30,7 @@ def report(
         show.print_json({"file": str(path), "cells": state["cells"], "finished": state["finished"]})
         return
     missing = state["cells"] - state["finished"]
-    told = (
+    rest = (
         f"; {missing} of {state['cells']} cells are missing, continue with 'bellief resume {folder}'" if missing else ""
     )
-    show.print_lines(f"Open {path}{told}")
+    show.print_lines(f"Open {path}{rest}")

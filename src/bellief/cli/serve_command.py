@@ -42,8 +42,3 @@ def serve(
     run_server(
         log, host, port, not no_browser, max_upload, failures.debugging, lambda line: typer.echo(line, err=False)
     )
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(name="app")(serve)

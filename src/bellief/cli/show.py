@@ -27,7 +27,7 @@ def print_lines(*lines: str) -> None:
 
 
 def print_posterior(document: dict[str, Any], policy: str) -> None:
-    """The start value, the value of each state, and what the reader should know."""
+    """The start value, the value of each state, and the warnings."""
     from bellief.evaluation.diagnostics import CANNOT_TELL, supported_sentence
 
     low, high = (f"{(1 + side * document['level']) / 2:.4g}" for side in (-1, 1))
@@ -89,7 +89,7 @@ def print_policies(document: dict[str, Any]) -> None:
 
 
 def print_improvement(document: dict[str, Any]) -> None:
-    """The recommended action of each state, and how sure it is to be an improvement."""
+    """The recommended action of each state, and the probability that the policy is an improvement."""
     from bellief.evaluation.diagnostics import CANNOT_TELL
 
     table = make_table("state", "action", "usual", "times tried", "value")
@@ -181,9 +181,7 @@ def _interval(estimate: dict[str, float] | None) -> str:
 def print_entries(title: str, entries: list[dict[str, str]]) -> None:
     """Names with what they are."""
     rest = [name for name in ("states", "summary") if any(name in entry for entry in entries)]
-    table = make_table(title, *({"states": "states", "summary": "what it is"}[name] for name in rest))
-    for column in table.columns[1:]:
-        column.justify = "left"
+    table = make_table(title, *({"states": "states", "summary": "what it is"}[name] for name in rest), left=3)
     for entry in entries:
         table.add_row(entry["name"], *(entry[name] for name in rest))
     print_table(table)
@@ -198,15 +196,20 @@ def write_picture(axes: Any, path: Path) -> None:
     write_whole(path, content.getvalue())
 
 
-def make_table(first: str, *others: str) -> "Table":
-    """An empty table; all columns but the first are aligned to the right."""
+def duration(seconds: float) -> str:
+    """Hours, minutes and seconds."""
+    hours, rest = divmod(round(seconds), 3600)
+    return f"{hours} h {rest // 60} min {rest % 60} s"
+
+
+def make_table(*names: str, left: int = 1) -> "Table":
+    """An empty table; all columns but the first `left` are aligned to the right."""
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(first)
-    for name in others:
-        table.add_column(name, justify="right")
+    for place, name in enumerate(names):
+        table.add_column(name, justify="left" if place < left else "right")
     return table
 
 

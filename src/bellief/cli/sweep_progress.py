@@ -45,8 +45,8 @@ class JsonLines:
 
     def __call__(self, event: Event) -> None:
         """One event, without what only the displays need."""
-        told = {key: value for key, value in event.items() if key not in ("made", "mine", "done")}
-        self.stream.write(json.dumps(told) + "\n")
+        public = {key: value for key, value in event.items() if key not in ("made", "mine", "done")}
+        self.stream.write(json.dumps(public) + "\n")
         self.stream.flush()
 
 

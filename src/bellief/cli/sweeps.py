@@ -1,4 +1,4 @@
-"""`bellief sweep`, `bellief resume` and `bellief store`."""
+"""`bellief sweep` and `bellief resume`."""
 
 import contextlib
 import errno
@@ -7,13 +7,14 @@ import os
 import signal
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from bellief.cli import failures, options, show
+from bellief import sweeps
+from bellief.cli import failures, show
 from bellief.cli.failures import INTERRUPTED, TERMINATED, Unfinished
-from bellief.cli.options import between, whole
+from bellief.cli.options import between, grouped, whole
 from bellief.errors import UserError
 
 ENGINES = ("local", "ray", "batch")
@@ -51,17 +52,19 @@ Every = Annotated[
 ]
 Board = Annotated[bool, typer.Option("--tensorboard", help="Write rewards for TensorBoard into FOLDER/tensorboard.")]
 
-store_app = typer.Typer(help="Inspect a sweep's folder: ls, verify, export.")
+
+class Computing(NamedTuple):
+    """Where a sweep is computed, and how often it is saved."""
+
+    engine: EngineName = "local"
+    address: Address = None
+    workers: Workers = None
+    every: Every = 30.0
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
-    app.command()(sweep)
-    app.command()(resume)
-    app.add_typer(store_app, name="store")
-
-
+@grouped
 def sweep(
+    *,
     spec: Annotated[str, typer.Argument(metavar="FILE", show_default=False, help="YAML file that describes it.")],
     changes: Annotated[
         list[str] | None,
@@ -80,60 +83,51 @@ def sweep(
         bool, typer.Option("--dry-run", help="Show the cells, with time and memory from a short trial; write nothing.")
     ] = False,
     shard: Shard = None,
-    engine: EngineName = "local",
-    address: Address = None,
-    workers: Workers = None,
-    every: Every = 30.0,
+    computing: Computing,
     tensorboard: Board = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Run every agent in every environment of a sweep; results go into a folder, and an interrupted sweep resumes."""
-    check_engine(engine, address)
+    check_engine(computing)
     from bellief.sweeps.ledger import read_shard
-    from bellief.sweeps.spec import load_spec
 
     part = None if shard is None else read_shard(shard)
-    described = load_spec(spec, changes)
+    described = sweeps.load_spec(spec, changes)
     folder = out / described.name
     if dry_run:
         from bellief.sweeps.plan import dry_run as estimate
 
-        document = estimate(described, folder, workers)
+        document = estimate(described, folder, computing.workers)
         if json:
             show.print_json(document)
         else:
             _print_estimate(document)
         return
-    compute_sweeps(
-        [(described, folder, reuse or [])], folder, part, engine, address, workers, every, tensorboard, json, quiet
-    )
+    compute_sweeps([(described, folder, reuse or [])], folder, computing, part, tensorboard, json, quiet)
 
 
+@grouped
 def resume(
+    *,
     folder: Folder,
     shard: Shard = None,
-    engine: EngineName = "local",
-    address: Address = None,
-    workers: Workers = None,
-    every: Every = 30.0,
+    computing: Computing,
     tensorboard: Board = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Finish an interrupted sweep: finished cells are checked and kept, missing ones are computed."""
-    check_engine(engine, address)
+    check_engine(computing)
     from bellief.sweeps.ledger import read_shard
-    from bellief.sweeps.store import Store
 
     part = None if shard is None else read_shard(shard)
-    compute_sweeps(
-        [(Store(folder).spec, folder, [])], folder, part, engine, address, workers, every, tensorboard, json, quiet
-    )
+    compute_sweeps([(sweeps.Store(folder).spec, folder, [])], folder, computing, part, tensorboard, json, quiet)
 
 
-def check_engine(engine: str, address: str | None) -> None:
+def check_engine(computing: Computing) -> None:
     """Refuse an engine that is not installed before anything slow happens."""
+    engine, address = computing.engine, computing.address
     if engine not in ENGINES:
         raise UserError(f"There is no engine called '{engine}'; choose local, ray or batch.")
     if engine == "ray" and importlib.util.find_spec("ray") is None:
@@ -145,11 +139,8 @@ def check_engine(engine: str, address: str | None) -> None:
 def compute_sweeps(
     wanted: Sequence[tuple[Any, Path, Sequence[Path]]],
     folder: Path,
+    computing: Computing,
     shard: tuple[int, int] | None,
-    engine: str,
-    address: str | None,
-    workers: int | None,
-    every: float,
     tensorboard: bool,
     json: bool,
     quiet: bool,
@@ -165,15 +156,15 @@ def compute_sweeps(
     again = again or f"'bellief resume {folder}'"
     with contextlib.ExitStack() as stack:
         tell = stack.enter_context(show_sweep(json, quiet, folder / "tensorboard" if tensorboard else None))
-        if engine == "ray":  # which prints on standard output, whatever it is told
+        if computing.engine == "ray":  # which prints on standard output in any case
             nowhere = stack.enter_context(open(os.devnull, "w"))
             stack.enter_context(contextlib.redirect_stdout(nowhere))
         try:
             summaries = run_sweeps(
                 [Wanted(*one) for one in wanted],
-                engine=lambda: _engine(engine, address, workers),
+                engine=lambda: _engine(*computing[:3]),
                 shard=shard,
-                every=every,
+                every=computing.every,
                 listen=tell,
             )
         except OSError as error:
@@ -217,98 +208,14 @@ def _engine(name: str, address: str | None, workers: int | None) -> Any:
 
 
 def _print_estimate(document: dict[str, Any]) -> None:
-    table = show.make_table("environment", "agent", "steps", "runs", "cells", "missing", "seconds a cell")
-    table.columns[1].justify = "left"
+    names = ("environment", "agent", "steps", "runs", "cells", "missing", "seconds a cell")
+    table = show.make_table(*names, left=2)
     for row in document["conditions"]:
         numbers = (row["steps"], row["runs"], row["cells"], row["missing"], row["seconds_per_cell"])
         table.add_row(row["environment"], row["agent"], *map(str, numbers))
     show.print_table(table)
-    hours, rest = divmod(round(document["seconds"]), 3600)
     show.print_lines(
         f"{document['missing']} of {document['cells']} cells to compute with {document['workers']} processes: about "
-        f"{hours} h {rest // 60} min {rest % 60} s and {document['memory_mib'] / 1024:.1f} GiB of memory",
+        f"{show.duration(document['seconds'])} and {document['memory_mib'] / 1024:.1f} GiB of memory",
         f"Nothing was written; without --dry-run the results go to {document['folder']}",
     )
-
-
-@store_app.callback(invoke_without_command=True)
-def _store(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help(), nl=False)
-
-
-@store_app.command(name="ls")
-def store_ls(folder: Folder, json: options.Json = False) -> None:
-    """List what the folder holds, by environment and agent."""
-    from bellief.sweeps.store_reader import open_store
-
-    document = open_store(folder).to_dict()
-    if json:
-        show.print_json(document)
-        return
-    table = show.make_table("environment", "agent", "steps", "runs", "cells finished", "others")
-    table.columns[1].justify = "left"
-    for row in document["conditions"]:
-        others = ", ".join(f"{row[name]} {name}" for name in ("started", "damaged", "pending") if row[name])
-        finished = f"{row['finished']} of {row['cells']}"
-        table.add_row(row["environment"], row["agent"], str(row["steps"]), str(row["runs"]), finished, others)
-    show.print_table(table)
-    show.print_lines(f"{document['finished']} of {document['cells']} cells finished")
-
-
-@store_app.command(name="verify")
-def store_verify(
-    folder: Folder,
-    recompute: Annotated[
-        int, typer.Option(parser=whole("--recompute"), metavar="N", help="Finished cells to compute again, at random.")
-    ] = 1,
-    seed: Annotated[
-        int | None,
-        typer.Option(parser=whole("--seed"), metavar="N", help="Seed of that choice; by default a new one each time."),
-    ] = None,
-    json: options.Json = False,
-) -> None:
-    """Find missing files, compare every file with its hash, and compute a random cell again to compare it."""
-    from bellief.sweeps.store_reader import open_store
-    from bellief.sweeps.verify import verify
-
-    report = verify(open_store(folder), recompute, seed)
-    if json:
-        show.print_json(report)
-    else:
-        again = (f"cell {one['cell']} computed again: {one['found']} ({one['test']})" for one in report["recomputed"])
-        show.print_lines(f"{report['checked']} finished cells are what was written", *again, *report["notes"])
-    if report["problems"]:
-        first, number = report["problems"][0], len(report["problems"])
-        count = "a problem" if number == 1 else f"{number} problems, the first"
-        advice = f"'bellief resume {folder}' sets damaged cells aside and computes what is missing"
-        if first["what"] == "config.yaml":
-            advice = f"put the earlier one back, or compute what it asks for now with 'bellief resume {folder}'"
-        raise Unfinished(
-            f"{folder} has {count}: {first['what']}: {first['problem']}; {advice}.",
-            1,
-        )
-
-
-@store_app.command(name="export")
-def store_export(
-    folder: Folder,
-    to: Annotated[Path, typer.Option(metavar="FILE", help="A .csv or .parquet file (replaced if it exists).")],
-    json: options.Json = False,
-) -> None:
-    """Write all curves into one file: environment, agent, run, step, total, smoothed."""
-    from bellief.sweeps.store_reader import open_store
-
-    rows = open_store(folder).export(to)
-    if json:
-        show.print_json({"file": str(to), "rows": rows})
-    else:
-        show.print_lines(f"{rows} rows in {to}")
-
-
-@store_app.command(name="schema")
-def store_schema() -> None:
-    """Print the JSON Schema of a sweep file, for editors that check YAML."""
-    from bellief.sweeps.spec import json_schema
-
-    show.print_json(json_schema())

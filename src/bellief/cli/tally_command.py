@@ -6,23 +6,14 @@ from typing import Annotated
 import typer
 
 from bellief.cli import show
-from bellief.cli.log_options import (
-    Actions,
-    Address,
-    ColumnNames,
-    Database,
-    Engine,
-    Labels,
-    Query,
-    States,
-    Threads,
-    read_tally,
-)
-from bellief.cli.options import Json, Quiet
+from bellief.cli.option_groups import Reading
+from bellief.cli.options import Json, Quiet, grouped
 from bellief.cli.progress import progress
 
 
+@grouped
 def tally(
+    *,
     data: Annotated[
         list[str] | None,
         typer.Argument(
@@ -35,25 +26,13 @@ def tally(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the counts into a .parquet file (replaced if it exists).")
     ] = None,
-    states: States = None,
-    actions: Actions = None,
-    labels: Labels = False,
-    columns: ColumnNames = None,
-    query: Query = None,
-    database: Database = None,
-    engine: Engine = "local",
-    address: Address = None,
-    threads: Threads = None,
+    reading: Reading,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Count the transitions and rewards of a log. Every command accepts the file instead of the log."""
-    files = ["/dev/stdin" if path == "-" else path for path in data or []]
-    with progress("Counting", quiet) as report:
-        counts = read_tally(
-            files or None, states=states, actions=actions, labels=True if labels else None, columns=columns,
-            query=query, database=database, engine=engine, address=address, threads=threads, progress=report,
-        )  # fmt: skip
+    with progress("Counting", quiet) as tell:
+        counts = reading.tally(data or [], tell)
         if out is not None:
             counts.save(out)
     document = {
@@ -79,8 +58,3 @@ def tally(
     )
     if out is not None:
         show.print_lines(f"Saved in {out}")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(tally)

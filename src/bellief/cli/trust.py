@@ -1,42 +1,36 @@
 """Commands that say how far to trust a result: check, sensitivity, certify."""
 
+import math
 from typing import Annotated, Any
 
 import typer
 
+import bellief
 from bellief.cli import show
-from bellief.cli.log_options import (
-    Discount,
-    Level,
-    PolicyName,
-    taken_lines,
-)
-from bellief.cli.log_source import LogSource, takes_log
-from bellief.cli.options import Json, Quiet, Seed, between, count, whole
+from bellief.cli.log_options import Data, Discount, Level, PolicyName, taken_lines
+from bellief.cli.option_groups import Reading
+from bellief.cli.options import Json, Quiet, Seed, between, count, grouped, whole
 from bellief.cli.progress import progress
+from bellief.errors import UserError
 
 
-def _number(option: str) -> object:
-    return between(option, float("-inf"), float("inf"))
-
-
-@takes_log
+@grouped
 def check(
-    source: LogSource,
+    *,
+    data: Data = None,
     permutations: Annotated[
         int, typer.Option(parser=whole("--permutations", 99), metavar="N", help="Shuffles behind each p value.")
     ] = 999,
     seed: Seed = 0,
     json: Json = False,
     quiet: Quiet = False,
+    reading: Reading,
 ) -> None:
     """Check the assumptions of evaluation: Markov, stationary, no outlying rewards."""
     with progress("Reading", quiet):
-        log = source.rows()
+        log = reading.rows(data)
     with progress("Checking", quiet):
-        from bellief.decisions import check as check_log
-
-        document = check_log(log, permutations=permutations, seed=seed).to_dict()
+        document = bellief.check(log, permutations=permutations, seed=seed).to_dict()
     document["columns"] = log.origin.columns
     document["unused_columns"] = list(log.origin.unused)
     if json:
@@ -55,14 +49,19 @@ def check(
     show.print_lines(*(f"Note: {warning}" for warning in document["warnings"]))
 
 
-@takes_log
+@grouped
 def sensitivity(
-    source: LogSource,
+    *,
+    data: Data = None,
     policy: PolicyName = "uniform",
     discount: Discount = 0.99,
     threshold: Annotated[
         float | None,
-        typer.Option(parser=_number("--threshold"), metavar="NUMBER", help="Ask whether the value is above it."),
+        typer.Option(
+            parser=between("--threshold", -math.inf, math.inf),
+            metavar="NUMBER",
+            help="Ask whether the value is above it.",
+        ),
     ] = None,
     against: Annotated[
         str | None, typer.Option(metavar="NAME|FILE", help="Ask whether the value is above this policy's.")
@@ -72,22 +71,14 @@ def sensitivity(
     seed: Seed = 0,
     json: Json = False,
     quiet: Quiet = False,
+    reading: Reading,
 ) -> None:
     """Check whether the answer depends on the prior, by evaluating under eight of them."""
-    with progress("Reading", quiet) as told:
-        log = source.log(told)
+    with progress("Reading", quiet) as tell:
+        log = reading.log(data, tell)
     with progress("Evaluating under several priors", quiet):
-        from bellief.decisions import prior_sensitivity
-
-        document = prior_sensitivity(
-            log,
-            policy,
-            discount,
-            threshold=threshold,
-            against=against,
-            level=level,
-            draws=draws,
-            seed=seed,
+        document = bellief.prior_sensitivity(
+            log, policy, discount, threshold=threshold, against=against, level=level, draws=draws, seed=seed
         ).to_dict()
     if json:
         show.print_json(document)
@@ -121,18 +112,9 @@ def certify(
     """Measure how often intervals hold the truth in simulated problems of your size (calibration)."""
     with progress("Simulating", quiet) as report:
         document = _certificate(
-            states,
-            features,
-            ends,
-            prior,
-            transitions=transitions,
-            actions=actions,
-            discount=discount,
-            method=method,
-            simulations=simulations,
-            seed=seed,
-            progress=report,
-        )
+            states, features, ends, prior, transitions=transitions, actions=actions, discount=discount, method=method,
+            simulations=simulations, seed=seed, progress=report,
+        )  # fmt: skip
     if json:
         show.print_json(document)
         return
@@ -157,29 +139,19 @@ def _refused(document: dict[str, Any]) -> list[str]:
         return []
     also = "" if estimated is None else f" ({estimated:.0%} with the scale from the log)"
     return [
-        f"Not counted: {known:.0%}{also} of the logs drawn, which evaluate refuses because the policy may run for ever."
+        f"Not counted: {known:.0%}{also} of the logs drawn, which evaluate refuses because the policy may never end."
     ]
 
 
 def _certificate(states: int | None, features: int | None, ends: bool, prior: str, **options: Any) -> dict[str, Any]:
     """For countable states or for vectors, whichever size was given."""
-    from bellief.errors import UserError
-
     if (states is None) == (features is None):
         raise UserError("certify needs either --states or --features.")
     if states is not None:
-        from bellief.decisions import certify as certify_states
-
-        return certify_states(states, terminates=ends, prior=prior, **options).to_dict()
+        return bellief.certify(states, terminates=ends, prior=prior, **options).to_dict()
     if ends or prior != "logged":
         raise UserError("With --features episodes do not end and the prior is logged: leave out --ends and --prior.")
     from bellief.decisions.feature_calibration import certify_features
 
     assert features is not None
     return certify_features(features, **options).to_dict()
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    for command in (check, sensitivity, certify):
-        app.command()(command)

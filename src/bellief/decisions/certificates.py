@@ -2,10 +2,10 @@
 
 Draw an MDP from the prior, let it produce data, evaluate a policy from the data alone, and see where the true value
 falls among the posterior's draws. Over many repetitions a 90% interval must hold the truth 90% of the time, and the
-rank of the truth must be uniform (Talts et al. 2018). Everything here is NumPy, so that nothing is checked against
-itself.
+rank of the truth must be uniform (Talts et al. 2018). Everything here is NumPy and shares no code with what is
+checked.
 
-Under discount 1 `evaluate` refuses logs after which the policy may run for ever (`evaluation.knowledge.bounded`). Such
+Under discount 1 `evaluate` refuses logs after which the policy may never end (`evaluation.knowledge.bounded`). Such
 logs are drawn, counted as refused, and replaced. Given the log, the truth is distributed as the posterior's draws are;
 so calibration holds as well among the logs that any rule keeps, as long as the rule sees the log and not the truth. The
 rule here is that of `evaluate`, applied to MDPs of another seed than those that are ranked: the same MDPs would lose
@@ -122,10 +122,10 @@ def calibrate(
     progress: Callable[[float], None] = lambda fraction: None,
     **options: Any,
 ) -> Calibration:
-    """Repeat draw, simulate, evaluate; `options` go to `evaluate`. The target policy is drawn anew each time.
+    """Repeat draw, simulate, evaluate; `options` go to `evaluate`. The target policy is drawn for each simulation.
 
-    Worlds come from `prior`; the evaluation uses `belief_prior`, which is the same unless said otherwise. A prior with
-    a `state_weight` has parameters of its own (`decisions.logged_worlds`), which only its own belief is told.
+    Worlds come from `prior`; the evaluation uses `belief_prior`, by default the same. A prior with
+    a `state_weight` has parameters of its own (`decisions.logged_worlds`), which only its own belief is given.
 
     >>> from bellief.decisions.certificates import calibrate
     >>> found = calibrate(states=2, transitions=20, simulations=5, draws=19)
@@ -167,7 +167,7 @@ def calibrate(
             return tally.finish()
     raise UserError(
         f"evaluate refuses {tally.refused} of {MOST_REFUSED * simulations} logs of this size, because the policy may "
-        "run for ever: lower the discount."
+        "never end: lower the discount."
     )
 
 

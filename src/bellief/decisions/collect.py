@@ -1,4 +1,4 @@
-"""`bellief.collect_next`: where further data would tell the most about a policy's value."""
+"""`bellief.collect_next`: where further data would reduce the variance of a policy's value the most."""
 
 import dataclasses
 from typing import TYPE_CHECKING, Any
@@ -45,13 +45,13 @@ class CollectionPlan:
     action_labels: Labels = None
 
     def ranking(self) -> list[tuple[int, int]]:
-        """Pairs that the policy uses, the most telling first."""
+        """Pairs that the policy uses, the largest reduction first."""
         order = np.lexsort((-self.time.ravel(), -self.reduction.ravel()))
         states_actions = np.stack(np.unravel_index(order, self.reduction.shape), axis=-1)
         return [(int(state), int(action)) for state, action in states_actions if self.time[state, action] > 0]
 
     def to_pandas(self, top: int | None = None) -> "pd.DataFrame":
-        """One row per pair, the most telling first."""
+        """One row per pair, the largest reduction first."""
         import pandas as pd
 
         return pd.DataFrame(self.to_dict(top)["pairs"])
@@ -159,7 +159,7 @@ def collect_next(
     start = problem.start_values(values, seed)
     variance = float(start.var(ddof=1)) if np.isfinite(reduction).all() and draws > 1 else None
     if variance is not None:
-        # Of pairs that were hardly seen the first order promises more than there is to remove.
+        # For pairs that were hardly seen the first-order term exceeds the whole variance.
         reduction = np.minimum(reduction, variance)
     return CollectionPlan(reduction, time, seen, variance, visits, len(log), log.state_labels, log.action_labels)
 

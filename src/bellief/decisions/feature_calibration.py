@@ -1,6 +1,6 @@
 """Simulation-based calibration where states are vectors: are intervals right when the linear-Gaussian prior is?
 
-As in `calibration`, worlds, logs and true values are NumPy's, so that nothing is checked against itself.
+As in `calibration`, worlds, logs and true values are NumPy's, so that they share no code with what is checked.
 """
 
 from collections.abc import Callable
@@ -103,7 +103,7 @@ def calibrate(
     dimension: int, actions: int, transitions: int, simulations: int, discount: float, horizon: int, draws: int,
     method: str, seed: int, own_units: bool, progress: Callable[[float], None],
 ) -> Calibration:  # fmt: skip
-    """Repeat draw, simulate, evaluate; a softmax policy and a first state are drawn anew each time."""
+    """Repeat draw, simulate, evaluate; a softmax policy and a first state are drawn for each simulation."""
     rng, tally = np.random.default_rng(seed), Tally()
     box = np.stack([np.full(dimension, -EDGE), np.full(dimension, EDGE)])
     units = None if own_units else Units(np.zeros(dimension), np.ones(dimension), 1.0, box)

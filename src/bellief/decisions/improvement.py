@@ -1,6 +1,8 @@
-"""`bellief.improve`: the policy that the posterior recommends, by its mean or by a cautious reading of it."""
+"""`bellief.improve`: the policy that the posterior recommends, by its mean, a low quantile or CVaR."""
 
 import dataclasses
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from bellief.evaluation.question import Question
 from bellief.evaluation.question_checks import check_choice, check_numbers
 from bellief.evaluation.sampled import Explored, SampledMDPs
 from bellief.logs.labels import Labels, name_of
+from bellief.policies import save_policy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +27,7 @@ OBJECTIVES = ("mean", "quantile", "cvar")
 MODES = ("safe", "free")
 MOST_ROUNDS = 100
 
-# MDPs in which the policy is chosen, and the states above which a tenth of them has to do.
+# MDPs in which the policy is chosen; a tenth of them with more than so many states.
 MDPS, MANY_STATES = 200, 2_000
 
 # The policy is chosen in one set of sampled MDPs and judged in another: chosen and judged in the same, it would look
@@ -64,7 +67,7 @@ class Improvement:
 
     @property
     def listed(self) -> Int[np.ndarray, "s"]:
-        """States in which there is something to do: all but mere ends."""
+        """States with actions: all except those in which episodes only end."""
         return self.posterior.listed
 
     @property
@@ -72,9 +75,14 @@ class Improvement:
         """Posterior probability that the policy is worth more than what the log did."""
         return float(self.comparison.prob_better[0, 1])
 
+    def save_policy(self, path: str | os.PathLike) -> None:
+        """Write the policy as a CSV file that `evaluate` reads, without states in which episodes only end."""
+        listed = np.isin(np.arange(len(self.policy)), self.listed)[:, None]
+        save_policy(Path(path), np.where(listed, self.probabilities, 0.0), self.state_labels, self.action_labels)
+
     def to_pandas(self) -> "pd.DataFrame":
-        """One row per state that is not merely an end: the action, how often the log took it, and how often the log was
-        in that state.
+        """One row per state, except those in which episodes only end: the action, how often the log took it, and how
+        often the log was in that state.
         """
         listed, visits, policy = self.listed, self.visits[self.listed], self.policy[self.listed]
         import pandas as pd
@@ -110,7 +118,7 @@ class Improvement:
             "policy": [
                 {
                     **row,
-                    # pandas has NaN for states in which nobody acted.
+                    # pandas has NaN for states without actions in the log.
                     "usual_action": row["usual_action"] if isinstance(row["usual_action"], str) else None,
                     "visits_of_action": int(row["visits_of_action"]),
                     "visits_of_state": int(row["visits_of_state"]),
@@ -186,11 +194,10 @@ def improve(
     min_visits = {"safe": FEW_VISITS, "free": 1}[mode] if min_visits is None else min_visits
     if min_visits < 0:
         raise UserError(f"min_visits must be at least 0, not {min_visits}.")
-    options: dict[str, Any] = {
-        "prior": prior, "reward_scale": reward_scale, "start": start, "terminates": terminates, "belief": belief,
-        "support": support, "reward_range": reward_range,
-    }  # fmt: skip
-    problem = prepare(data, discount, draws=draws, **options)
+    problem = prepare(
+        data, discount, prior=prior, reward_scale=reward_scale, start=start, terminates=terminates, belief=belief,
+        support=support, reward_range=reward_range, draws=draws,
+    )  # fmt: skip
     log = problem.log
     count = mdps or (MDPS if log.states <= MANY_STATES else MDPS // 10)
     visits = log.visits()
@@ -246,7 +253,7 @@ def _ascend(models: SampledMDPs, start, allowed: Bool[np.ndarray, "S A"], kept, 
         explored = models.explore(_table(policy, kept))
         return explored, measure(explored.values @ start, objective, tail)
 
-    policy = models.problem.mean_mdp().best_actions(allowed, models.problem.discount)
+    policy = models.problem.mean_mdp.best_actions(allowed, models.problem.discount)
     explored, value = explore(policy)
     for done in range(MOST_ROUNDS):
         share = weights(explored.values @ start, objective, tail)

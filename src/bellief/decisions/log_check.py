@@ -1,6 +1,6 @@
-"""Is a log what the model takes it for? Tests that need no knowledge of the environment, with p values that hold.
+"""Tests of the model's assumptions about a log, which need no knowledge of the environment, with valid p values.
 
-- Markov: given state and action, does the state *before* still tell something about the next one?
+- Markov: given state and action, is the next state independent of the state before?
 - Drift: given state and action, does the second half of the log differ from the first?
 - Reward shape: have rewards heavier tails than the Gaussian noise that the model expects?
 - Reward outliers: single rewards that their own outcome's other rewards make incredible.
@@ -22,7 +22,7 @@ from bellief.logs.feature_columns import refuse_features
 from bellief.logs.transitions import Transitions
 from bellief.watch import pause_point
 
-# Rows that take part in a permutation test; more add time and no insight.
+# Rows that take part in a permutation test; more add time and little power.
 MOST_ROWS = 20_000
 ALARM = 0.01
 MOST_SHOWN = 5
@@ -33,7 +33,7 @@ OFTEN = 3
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LogCheck:
-    """p values (None where a log is too short to say), rows with incredible rewards, and what it means in words.
+    """p values (None where a log is too short), rows with outlying rewards, and the findings in words.
 
     >>> import bellief
     >>> data = bellief.Transitions.from_arrays([0, 1] * 20, [0, 0] * 20, [0.0, 2.0] * 20, [1, 0] * 20)
@@ -82,7 +82,7 @@ class LogCheck:
 
 
 def check(data: Transitions, *, permutations: int = 999, seed: int = 0) -> LogCheck:
-    """Test a log for what evaluation takes for granted.
+    """Test a log for the assumptions of evaluation.
 
     >>> import bellief
     >>> data = bellief.Transitions.from_arrays([0] * 41, [0] * 41, [0.0, 2.0] * 20 + [500.0], [0] * 41)
@@ -117,7 +117,7 @@ def _association(
     outcome: Int[np.ndarray, "n"],
     permutations: int,
 ) -> tuple[float | None, int]:
-    """p value of "outcome is independent of label within each stratum", and how many rows could tell.
+    """p value of "outcome is independent of label within each stratum", and how many rows the test uses.
 
     The likelihood-ratio statistic, compared with itself after labels were shuffled within strata. Shuffling keeps all
     margins, of which only the sum of n log n over cells (stratum, label, outcome) is left to compare.
@@ -188,7 +188,7 @@ def _heavy_tails(rng: np.random.Generator, group: np.ndarray, reward: np.ndarray
 def _outliers(group: np.ndarray, reward: Float[np.ndarray, "n"]) -> list[dict[str, Any]]:
     """Rows whose reward the other rewards of the same outcome make incredible, by Student's predictive distribution.
 
-    Where the others are all equal their spread is unknown rather than zero: a thousandth of the log's stands in.
+    Where the others are all equal their spread is unknown, not zero: a thousandth of the log's is used.
     """
     from scipy import stats
 

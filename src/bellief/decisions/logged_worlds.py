@@ -9,8 +9,8 @@ The model, for S states and O outcomes (going on in one of S states, or one of `
 5. Rewards less l_o, in units of the scale: NormalGamma by pair and outcome, as the prior's reward part says.
 
 With g, m, l and the scale known, rows and rewards are conjugate, and the belief of `evaluate` (`evaluation.problem`) is
-the posterior; the prior's `caution`, which makes intervals wider than Bayes' rule, is then 0. `evaluate` itself knows
-none of them: it puts estimates from the log in their places.
+the posterior; the prior's `caution`, which makes intervals wider than Bayes' rule, is then 0. `evaluate`
+replaces all of them by estimates from the log.
 
 >>> import numpy as np
 >>> from bellief.decisions.logged_worlds import UNIT, draw
@@ -39,12 +39,12 @@ UNIT = Prior(
     sparse=True, row_weight=ROW_WEIGHT, outcome_strength=2.0, reward_shape=REWARD_SHAPE, state_weight=STATE_WEIGHT
 )
 
-# Ends of episodes that are told apart.
+# Ends of episodes that are separate outcomes.
 ENDS = 2
 
 
 class Known(NamedTuple):
-    """What `evaluate` has to estimate: where each state leads, and what outcomes pay."""
+    """Parameters that `evaluate` estimates: where each state leads, and what outcomes pay."""
 
     base: Float[np.ndarray, "S O"]
     level: Float[np.ndarray, "O"]

@@ -1,4 +1,4 @@
-"""`bellief.compare`: which of several policies is the best, how sure we can be, and what it costs to be wrong."""
+"""`bellief.compare`: which of several policies is the best, with what probability, and the expected regret."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ class PolicyComparison:
     """Start values of several policies in the same sampled MDPs, `samples[n, p]`, and what follows from them.
 
     `forecasts` are the chances of choosing the best policy after more transitions (see `decisions.preposterior`), and
-    `more_needed` is how many it takes to reach `target`: 0 where the data are sure already, None where no simulated
+    `more_needed` is how many it takes to reach `target`: 0 where the target is reached already, None where no simulated
     amount was enough or none was simulated.
 
     `laws` and `difference_laws` are better estimates than the draws of what each policy is worth, and of by how much
@@ -83,7 +83,7 @@ class PolicyComparison:
 
     @property
     def cannot_tell(self) -> dict[str, str]:
-        """What the log cannot tell of which policies, and which pairs would have to be seen."""
+        """For each policy whose value the log does not determine, the warning with the pairs to observe."""
         said = {name: [text for text in texts if text.startswith(CANNOT_TELL)] for name, texts in self.warnings.items()}
         return {name: texts[0] for name, texts in said.items() if texts}
 
@@ -181,7 +181,7 @@ def compare(
     - `policies`: two or more, in any form that `evaluate` takes: a dictionary by name, or a list.
     - `accuracy`: instead of draws, as many as make the Monte Carlo errors of the ends of every policy's interval, and
       of the difference to the best, at most this share of its width.
-    - `target`: how sure is sure enough.
+    - `target`: the probability of choosing the best policy that is high enough.
     - `simulations`: how the effect of further data is forecast: by default from normal approximations, which takes no
       time; with a number, by simulating as many worlds and their data; 0 leaves it out.
     - `collector`: the policy that would collect the further data, by default the one that collected the log.
@@ -233,9 +233,10 @@ def comparison_of(problem: Problem, names: tuple[str, ...], tables, samples, tar
     for number, (name, table) in enumerate(zip(names, tables, strict=True)):
         drawn = samples[:, number]
         samples[:, number], endless = bounded(problem, drawn, drawn, level, f"the policy '{name}'")
-        told = knowledge(problem, table, seed, level).cannot_tell
-        warnings[name] = ([endless_sentence(endless)] if endless else []) + ([told] if told else [])
-        warnings[name] += coverage_warnings(coverage(problem, table), problem)
+        covered = coverage(problem, table)
+        unknown = knowledge(problem, table, covered.time, seed, level).cannot_tell
+        warnings[name] = ([endless_sentence(endless)] if endless else []) + ([unknown] if unknown else [])
+        warnings[name] += coverage_warnings(covered, problem)
         ends &= not endless
     return PolicyComparison(
         names=names,

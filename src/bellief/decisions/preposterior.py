@@ -1,4 +1,4 @@
-"""Preposterior analysis: how much surer would more data of the same kind make us?
+"""Preposterior analysis: by how much would more data of the same kind reduce the uncertainty?
 
 Averaged over what further data may show, the probability of choosing the right policy after so many more transitions,
 as the present posterior sees it; more data can only raise it. Two ways to it:
@@ -6,8 +6,8 @@ as the present posterior sees it; more data can only raise it. Two ways to it:
 - `expected`: the Gaussian approximation of the preposterior mean (Raiffa and Schlaifer 1961; Jalal and Alarid-Escudero
   2018). Further visits remove the part of the values' covariance that the Dirichlet and normal posteriors of each pair
   say (`decisions.slopes`), and the draws are shrunk accordingly. Nothing is simulated.
-- `simulated`: draw a world from the posterior, let it produce further data, update the belief, and see how sure that
-  belief would be. Exact up to the number of worlds, and slow.
+- `simulated`: draw a world from the posterior, let it produce further data, update the belief, and compute the
+  probability that the best policy then has. Exact up to the number of worlds, and slow.
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ from bellief.watch import pause_point
 FACTORS = (0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128, 256)
 SMALLEST_STEP = 20
 
-# Draws of what the data may say, and of what the values may then be.
+# Draws of the posterior means after the data, and of the values around each.
 OUTER, INNER = 400, 1000
 
 
@@ -90,7 +90,7 @@ def expected(
         means = centre + outer @ (inverse @ _root(np.eye(len(left)) - left) @ root)
         values = means[:, None] + (inner @ (inverse @ _root(left) @ root))[None]
         sure = _share_best(values).max(-1)
-        chance = max(chance, float(sure.mean()))  # on average, data never make us less sure
+        chance = max(chance, float(sure.mean()))  # on average, data never reduce the chance
         found.append(Forecast(more, chance, float(sure.std(ddof=1) / np.sqrt(len(outer)))))
         if found[-1].chance >= target:
             break
@@ -105,7 +105,7 @@ def _share_best(values: Float[np.ndarray, "*batch N P"]) -> Float[np.ndarray, "*
 
 def _covariance_left(problem: Problem, policies, collector):
     """A function from further transitions to the first-order covariance of the start values that would be left."""
-    mdp, discount = problem.mean_mdp(), problem.discount
+    mdp, discount = problem.mean_mdp, problem.discount
     values = np.stack([mdp.values(policy, discount, problem.horizon) for policy in policies])[None]
     visits = np.stack([mdp.visits(policy, discount, problem.start, problem.horizon) for policy in policies])[None]
     rows = slopes.row_covariances(problem, slopes.moments(problem, values, visits))
@@ -128,7 +128,7 @@ def _time_share(problem: Problem, collector: Float[np.ndarray, "S A"]) -> Float[
     going_on = log.transitions - log.ends
     broken_off = (log.episodes - 1 - log.ends) / going_on if going_on else 1.0
     broken_off = min(max(broken_off, 1 / log.transitions), 0.999)
-    visits = problem.mean_mdp().visits(collector, 1 - broken_off, problem.start, None)
+    visits = problem.mean_mdp.visits(collector, 1 - broken_off, problem.start, None)
     return visits / visits.sum()
 
 
@@ -213,10 +213,7 @@ def further_data(generator, world: World, more: int, problem: Problem, collector
     ended = outcome >= problem.log.states
     following = outcome.copy()
     following[ended] = problem.end_states[outcome[ended] - problem.log.states]
-    return dataclasses.replace(
-        problem.log, cell_state=state, cell_action=action, cell_next=following, cell_terminated=ended,
-        cell_count=times, cell_mean=mean, cell_squares=squares, cell_low=mean, cell_high=mean,
-    )  # fmt: skip
+    return problem.log.with_cells(state, action, following, ended, (times, mean, squares, mean, mean))
 
 
 def combine(first: Tally, second: Tally) -> Tally:
@@ -231,11 +228,7 @@ def combine(first: Tally, second: Tally) -> Tally:
     )
     pair, following = np.divmod(cells.key, first.states + 1)
     pair, ended = np.divmod(pair, 2)
-    return dataclasses.replace(
-        first, cell_state=pair // first.actions, cell_action=pair % first.actions, cell_next=following - 1,
-        cell_terminated=ended.astype(bool), cell_count=cells.number, cell_mean=cells.mean,
-        cell_squares=cells.squares, cell_low=cells.low, cell_high=cells.high,
-    )  # fmt: skip
+    return first.with_cells(*np.divmod(pair, first.actions), following - 1, ended.astype(bool), cells[1:])
 
 
 def average_time(rows, collector, problem: Problem, steps: int) -> Float[np.ndarray, "S"]:

@@ -1,4 +1,4 @@
-"""Two kinds of uncertainty about a return: what more data would remove, and what no data can."""
+"""Epistemic and aleatoric variance of a return: what more data would remove, and what they cannot."""
 
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ class VarianceSplit(NamedTuple):
 
     `epistemic`: the variance over MDPs of the return's mean, the value. `aleatoric`: the mean over MDPs of the return's
     variance within the MDP. They add up to the variance of a return under the posterior. NaN where a variance does not
-    exist (a reward never observed under a heavy-tailed prior); zero in states that are merely ends.
+    exist (a reward never observed under a heavy-tailed prior); zero in states in which episodes only end.
 
     >>> import bellief
     >>> data = bellief.Transitions.from_arrays([0] * 40, [0] * 40, [0.0, 2.0] * 20, [0] * 40)
@@ -87,7 +87,7 @@ def variance_split(
     >>> import bellief
     >>> data = bellief.Transitions.from_arrays([0] * 40, [0] * 40, [0.0, 2.0] * 20, [0] * 40)
     >>> split = bellief.variance_split(data, discount=0.5, draws=50)
-    >>> split.start_aleatoric > split.start_epistemic  # forty rewards tell their mean well; their noise stays
+    >>> split.start_aleatoric > split.start_epistemic  # forty rewards determine their mean well; their noise remains
     True
     """
     check_numbers(discount, 0.5, seed, draws=draws)
@@ -159,7 +159,7 @@ def _row_sums(worlds: Worlds, cell, atom) -> Float[np.ndarray, "n R"]:
 
 
 def _reward_moments(worlds: Worlds, paid, discount: float, values) -> Float[np.ndarray, "n R"]:
-    """E[r^2 + 2 discount r V(s')] of each row; reward and next state may go together."""
+    """E[r^2 + 2 discount r V(s')] of each row; reward and next state may be dependent."""
     held, drawn = worlds.part.held, worlds.drawn
     cell, atom, noise = paid
     padded = np.pad(values, ((0, 0), (0, held.outcomes - values.shape[1])))

@@ -1,4 +1,4 @@
-"""Do conclusions hang on the prior? The same question asked under several of them."""
+"""Do conclusions depend on the prior? The same question under several priors."""
 
 import dataclasses
 from typing import Any

@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from bellief.evaluation.linear_term import LinearTerms
 from bellief.evaluation.posterior import Errors
-from bellief.evaluation.problem import Part, Problem
+from bellief.evaluation.problem import Problem
 from bellief.evaluation.question_checks import check_draws
 from bellief.evaluation.sampled import SampledMDPs, Worlds
 from bellief.evaluation.start_law import ClosedForm, StartLaw, start_law
@@ -20,17 +20,6 @@ FIRST_DRAWS, MOST_DRAWS, FASTEST = 250, 1_000_000, 8
 # The closed form is used where it takes no more products than this times the random numbers of the draws: a quarter of
 # the time of the draws at most, as measured.
 CLOSED_PRODUCTS = 300
-
-
-class _Range(SampledMDPs):
-    """The MDPs of a seed from some number on."""
-
-    def __init__(self, problem: Problem, seed: int, begin: int, count: int):
-        super().__init__(problem, seed, count)
-        self.begin = begin
-
-    def _slices(self, part: Part) -> list[slice]:
-        return [slice(one.start + self.begin, one.stop + self.begin) for one in super()._slices(part)]
 
 
 class StartDraws:
@@ -56,7 +45,7 @@ class StartDraws:
     def extend(self, count: int) -> None:
         """Draw until there are so many."""
         begin, states = len(self.values), self.problem.log.states
-        mdps = _Range(self.problem, self.seed, begin, count - begin)
+        mdps = SampledMDPs(self.problem, self.seed, count - begin, begin)
         values = np.empty((count - begin, *self.values.shape[1:]))
         linear = np.zeros((count - begin, len(self.policies)))
         weights = [policy.ravel()[self.part.held.row] for policy in self.policies]
@@ -68,7 +57,7 @@ class StartDraws:
             if self.terms is not None:
                 linear[here] = self.terms.draws(worlds)
 
-        mdps._each(self.part, fill)
+        mdps.for_each(self.part, fill)
         self.values = values if begin == 0 else np.concatenate([self.values, values])
         self.linear = linear if begin == 0 else np.concatenate([self.linear, linear])
 
@@ -103,16 +92,13 @@ class StartDraws:
         if products > CLOSED_PRODUCTS * len(self.values) * self.part.numbers:
             return None
         if place not in self.closed:
-            self.closed[place] = self._closed_form(place)
+            inverse = None if self.terms is None else self.terms.inverses[place]
+            found = None
+            # Mean rewards that are cut off at a range have other moments.
+            if inverse is not None and self.problem.reward_range is None:
+                found = start_moments(self.problem, self.policies[place], inverse)
+            self.closed[place] = None if found is None else found.closed_form()
         return self.closed[place]
-
-    def _closed_form(self, place: int) -> ClosedForm | None:
-        inverse = None if self.terms is None else self.terms.inverses[place]
-        # Mean rewards that are cut off at a range have other moments.
-        if inverse is None or self.problem.reward_range is not None:
-            return None
-        found = start_moments(self.problem, self.policies[place], inverse)
-        return None if found is None else found.closed_form()
 
 
 class Enough(NamedTuple):

@@ -1,14 +1,14 @@
-"""Where outcomes lead that a pair has not shown yet: the base measure of its row, taken from the log.
+"""Where unseen outcomes of a pair lead: the base measure of its row, estimated from the log.
 
-What another action did in the same state says more about an action than what happened anywhere else, and a state that
-was seen a few times may still lead where the log as a whole leads. So the base of every pair of state s is
+The outcomes of other actions in the same state are better evidence about an action than outcomes elsewhere, and a state
+that was seen a few times may still lead where the log as a whole leads. So the base of every pair of state s is
 
     m_s = (counts of s + v g) / (sum of the counts of s + v),    g = (counts of the log + 1 / O) / (their sum + 1),
 
 with counts over outcomes (next state, terminated), O of them, and a weight v. An outcome counts once for each action
-that showed it, however often: rows of weight 0.1 all but repeat their first outcome, so that repetitions say little
-about where the state leads (the minimal-path estimate of a hierarchical Dirichlet process, and Kneser and Ney's).
-Outcomes that cannot be, going on in a state in which episodes only ever end, have no part in g.
+that showed it, however often: rows of weight 0.1 nearly always repeat their first outcome, so that repetitions are weak
+evidence about where the state leads (the minimal-path estimate of a hierarchical Dirichlet process, and of Kneser and
+Ney). Impossible outcomes, steps from a state in which episodes only end, have no part in g.
 
 >>> import numpy as np
 >>> from bellief.evaluation.base_measure import Base
@@ -93,24 +93,34 @@ class Base(NamedTuple):
         here = np.where(code[place] == wanted, self.place_count[place], 0.0)
         return (here + self.weight * self.share[outcome]) / (self.visits[state] + self.weight)
 
+    @property
+    def place_mass(self) -> Float[np.ndarray, "L"]:
+        """Mass of each place by itself, without the measure that all states share."""
+        return self.place_count / (self.visits + self.weight)[self.place_state]
+
+    def table(self) -> Float[np.ndarray, "S O"]:
+        """The masses of the places as a table."""
+        found = np.zeros((len(self.visits), self.outcomes))
+        found[self.place_state, self.place_outcome] = self.place_mass
+        return found
+
     def matrix(self) -> Any:
-        """Masses of the places alone, [S, O]; what lies where the log goes is left out."""
+        """The same as a SciPy matrix."""
         from scipy import sparse
 
-        mass = self.place_count / (self.visits + self.weight)[self.place_state]
-        return sparse.csr_matrix((mass, (self.place_state, self.place_outcome)), (len(self.visits), self.outcomes))
+        return sparse.csr_matrix(
+            (self.place_mass, (self.place_state, self.place_outcome)), (len(self.visits), self.outcomes)
+        )
 
     def mean_over(self, values: Float[np.ndarray, "*k O"]) -> Float[np.ndarray, "*k S"]:
         """Mean under each state's base of a number that each outcome has."""
-        mass = self.place_count / (self.visits + self.weight)[self.place_state]
-        return self._added(mass * values[..., self.place_outcome]) + (values @ self.share)[..., None] * self.elsewhere
+        listed = self._added(self.place_mass * values[..., self.place_outcome])
+        return listed + (values @ self.share)[..., None] * self.elsewhere
 
     def mean_by_state(self, table: Float[np.ndarray, "*k S O"]) -> Float[np.ndarray, "*k S"]:
         """The same where an outcome's number depends on the state too."""
-        mass = self.place_count / (self.visits + self.weight)[self.place_state]
-        return (
-            self._added(mass * table[..., self.place_state, self.place_outcome]) + table @ self.share * self.elsewhere
-        )
+        listed = self._added(self.place_mass * table[..., self.place_state, self.place_outcome])
+        return listed + table @ self.share * self.elsewhere
 
     def _added(self, values: Float[np.ndarray, "*k L"]) -> Float[np.ndarray, "*k S"]:
         """Sums over the places of each state."""

@@ -1,7 +1,6 @@
-"""Threads: how many of ours, and BLAS with one where several of ours solve at once: more would wait for one another."""
+"""One thread for BLAS where several threads of this process solve at once: with more they wait for one another."""
 
 import contextlib
-import os
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -11,17 +10,9 @@ _users = 0
 _limits: Any = None
 
 
-def workers() -> int:
-    """Cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not every system tells
-        return os.cpu_count() or 1
-
-
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Within it BLAS computes in the calling thread; after the last of several users it is as before.
+    """Within it BLAS computes in the calling thread; the last of several users restores the former number.
 
     >>> from bellief.evaluation.blas import one_thread
     >>> with one_thread():

@@ -1,4 +1,4 @@
-"""What a reader of the numbers should know, in plain language."""
+"""How well a log covers a policy, and the sentences that explain a posterior."""
 
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from bellief.logs.labels import Labels, name_of
 # A longer finite horizon is treated as endless when discounted visits are counted for a message.
 LONGEST_COUNTED = 10_000
 
-# How the sentence begins that says that a log cannot tell.
+# Beginning of the warning that the log does not determine the value.
 CANNOT_TELL = "The log cannot tell"
 
 SHOWN_PAIRS = 3
@@ -57,8 +57,8 @@ def discounted_time(problem: Problem, policy: Float[np.ndarray, "S A"]) -> Float
     horizon = problem.horizon
     if horizon is not None and horizon > LONGEST_COUNTED:
         horizon = None if problem.discount < 1 else LONGEST_COUNTED
-    visits = problem.mean_mdp().visits(policy, problem.discount, problem.start, horizon)
-    # Where an episode is over no time passes, whatever the prior thinks possible.
+    visits = problem.mean_mdp.visits(policy, problem.discount, problem.start, horizon)
+    # No time is spent in states in which episodes end, although the prior allows steps from them.
     visits = np.where(problem.only_ends, 0.0, np.maximum(visits, 0))
     return (visits / (visits.sum() or 1.0))[:, None] * policy
 
@@ -86,7 +86,7 @@ def coverage_warnings(covered: Coverage, problem: Problem) -> list[str]:
 
 
 def explain(draws: int, method: str, diagnostics: dict[str, Any], error: float | None, level: float) -> list[str]:
-    """The numbers behind a posterior, said in sentences."""
+    """The numbers behind a posterior, in sentences."""
     sentences = []
     if method == "moments":
         sentences.append(
@@ -120,7 +120,7 @@ def explain(draws: int, method: str, diagnostics: dict[str, Any], error: float |
 
 
 def supported_sentence(diagnostics: dict[str, Any]) -> str:
-    """The share of time in well-seen pairs, and the bounds that lean on no prior."""
+    """The share of time in pairs that were seen often, and the bounds that need no prior."""
     said = (
         f"{diagnostics['supported']:.0%} of the policy's discounted time is spent in pairs seen {FEW_VISITS} times or"
     )

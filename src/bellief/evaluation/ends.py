@@ -1,6 +1,5 @@
 """How the ends of episodes are outcomes of a pair."""
 
-import dataclasses
 import weakref
 
 import numpy as np
@@ -32,18 +31,7 @@ def merged_ends(log: Tally) -> Tally:
         cells = reward_moments.merge(reward_moments.Moments(key, *fields))
         pair, outcome = np.divmod(cells.key, log.states + 1)
         ended = outcome == log.states
-        merged = dataclasses.replace(
-            log,
-            cell_state=pair // log.actions,
-            cell_action=pair % log.actions,
-            cell_next=np.where(ended, -1, outcome),
-            cell_terminated=ended,
-            cell_count=cells.number,
-            cell_mean=cells.mean,
-            cell_squares=cells.squares,
-            cell_low=cells.low,
-            cell_high=cells.high,
-        )
+        merged = log.with_cells(*np.divmod(pair, log.actions), np.where(ended, -1, outcome), ended, cells[1:])
         _MERGED[log] = merged
     return merged
 
@@ -63,7 +51,7 @@ def split_outcomes(log: Tally) -> tuple[Int[np.ndarray, "C"], Int[np.ndarray, "E
 
 
 def only_ends(log: Tally) -> Bool[np.ndarray, "S"]:
-    """States in which episodes end and nobody acts.
+    """States in which episodes only end and no action is taken.
 
     >>> import bellief
     >>> from bellief.evaluation.ends import only_ends

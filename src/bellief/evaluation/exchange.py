@@ -1,4 +1,4 @@
-"""Posteriors in files and in other libraries' forms. Nothing is pickled."""
+"""Posteriors in files and as objects of other libraries. Nothing is pickled."""
 
 import io
 import json
@@ -58,7 +58,7 @@ def load(path: str | os.PathLike) -> ValuePosterior:
 
 
 def _build(arrays: dict[str, Any], plain: dict[str, Any]) -> ValuePosterior:
-    """The posterior, if every part is of the kind that summaries and sentences rely on; else an error."""
+    """The posterior, if every part has the type and shape that summaries and sentences need; else an error."""
     samples, start, labels = arrays["samples"], arrays["start"], plain["state_labels"]
     states = samples.shape[1]
     kinds = {"method": str, "discount": int | float, "actions": int, "transitions": int, "diagnostics": dict}

@@ -34,7 +34,7 @@ FEWEST_STATES, STARTS = 64, 64
 # Models that are computed at once, and that fitted values are checked with: starts, and rollouts of each.
 BATCH, CHECK_STARTS, CHECK_ROLLOUTS = 20, 16, 32
 # Rollouts are repeated up to so many times while more than the first share of the draws' variance is their noise; more
-# than the second is told.
+# than the second share causes a warning.
 MOST_REPEATS, SMALL_NOISE, MOST_NOISE = 8, 0.2, 0.5
 # Number of the key stream of rollouts; models count up from zero.
 ROLLOUT_STREAM = 2**30
@@ -44,7 +44,7 @@ MOST_SQUARED = 6
 
 @dataclasses.dataclass(frozen=True)
 class FeatureSettings:
-    """How a log of vectors is looked at.
+    """Features, dynamics and rollouts for a log whose states are vectors.
 
     Descriptions of features are those of `bellief.features` (for example `constant+raw+rbf:4`), of states in the units
     of the log. `dynamics` is `difference` (what a step adds to the state is linear in the features) or `direct` (the
@@ -64,7 +64,7 @@ class FeatureSettings:
     rollouts: int = 256
 
     def described(self, kind: str, dimension: int) -> str:
-        """The description of one of the three kinds of features; quadratic ones where nothing was said."""
+        """The description of one of the three kinds of features; by default quadratic ones."""
         usual = "constant+poly:2" if dimension <= MOST_SQUARED else "constant+raw"
         return getattr(self, kind) or usual
 
@@ -89,8 +89,8 @@ def evaluate_features(
     """Posterior over the value of `policy` from the start, and in the states `at`, one draw for each sampled model.
 
     Models come from the linear-Gaussian belief of the paper's continuous case. `joint` (or `monte-carlo`, the same
-    here) rolls every model out. `fitted` fits the value of each model by the induction, which is faster and as good as
-    the value features are: `check` compares it with rollouts of some of the models.
+    here) rolls every model out. `fitted` fits the value of each model by the induction, which is faster and as accurate
+    as the value features allow: `check` compares it with rollouts of some of the models.
 
     >>> import numpy as np
     >>> import bellief
@@ -159,7 +159,7 @@ def _first_states(log: FeatureTransitions) -> Float[np.ndarray, "n D"]:
 
 
 def read_states(given: Any, log: FeatureTransitions, name: str) -> Float[np.ndarray, "n D"]:
-    """States as people give them: an array, or text with commas between numbers and semicolons between states."""
+    """States in any accepted form: an array, or text with commas between numbers and semicolons between states."""
     if isinstance(given, str):
         given = [part.split(",") for part in given.split(";")]
     try:
@@ -200,8 +200,8 @@ class _Problem:
     def values(self, seed: int, states, count: int, rollouts: int | None, mix=None) -> tuple[np.ndarray, float]:
         """Draws of values (mixed by `mix`), and the largest share of their variance that was the noise of rollouts.
 
-        Two independent halves tell that noise from what models differ by, and it is taken out of the spread again;
-        where it is much, there are more rollouts first.
+        Two independent halves separate that noise from the differences between models, and the spread is corrected for
+        it; where it is large, more rollouts are made first.
         """
         mix = np.eye(len(states)) if mix is None else mix
         if rollouts is None:
@@ -254,13 +254,13 @@ class _Problem:
     def has_variance(self, horizon: int | None) -> bool:
         """A value over H steps is a polynomial of degree H in weights that have Student t distributions.
 
-        For ever, worlds in which states run away have some probability, and then no moment exists.
+        Without a horizon, models in which states diverge have positive probability, and then no moment exists.
         """
         degrees = float(np.asarray(self.belief.transitions.degrees).min()) - self.units.location.size + 1
         return horizon is not None and degrees > 2 * horizon
 
     def notes(self, values: np.ndarray, steps: int, horizon: int | None) -> dict[str, Any]:
-        """What a reader of the numbers should know."""
+        """Diagnostics and warnings."""
         log, warnings = self.log, [self.policy.note] if self.policy.note else []
         some = jnp.asarray(log.state[:: len(log) // 100 + 1])
         probabilities = np.asarray(jax.vmap(lambda one: self.policy.choose(self.policy.weights, one))(some))
@@ -336,7 +336,7 @@ def _fit_warning(found: np.ndarray, rolled: np.ndarray, level: float, notes: dic
     gap = found[: len(rolled), : rolled.shape[1]].mean(1) - rolled.mean(1)
     low, high = interval(found.mean(1), level)
     width = float(high - low)
-    # Rollouts have errors of their own, which the average over models tells from those of the fit.
+    # The average over models separates the errors of the fit from those of the rollouts.
     notes["fit_error"] = error = abs(float(gap.mean()))
     if error - 2 * float(gap.std()) / math.sqrt(len(gap)) <= 0.1 * width:
         return []

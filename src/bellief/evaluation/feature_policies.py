@@ -27,8 +27,8 @@ from scipy import optimize, special
 from bellief.errors import UserError
 from bellief.evaluation.policy_forms import ALWAYS
 from bellief.logs.feature_log import FeatureTransitions
-from bellief.logs.labels import find, name_of
-from bellief.logs.tables import check_columns, read_table, shown, to_numbers
+from bellief.logs.labels import find, name_of, shown
+from bellief.logs.tables import check_columns, read_table, to_numbers
 
 GREEDY = "greedy:"
 # Stands for the logarithm of zero.
@@ -38,7 +38,7 @@ WEIGHT_VARIANCE, MOST_STEPS = 100.0, 20_000
 
 
 class FeaturePolicy(NamedTuple):
-    """`choose(weights, state)` gives action probabilities; compiled once for every `choose`, whatever the weights."""
+    """`choose(weights, state)` gives action probabilities; compiled once for every `choose`, for any weights."""
 
     choose: Callable[[Array, Float[Array, "D"]], Float[Array, "A"]]
     weights: Any
@@ -62,7 +62,7 @@ def squared_softmax(weights: Float[Array, "A 2*D+1"], state: Float[Array, "D"]) 
 
 
 def read_feature_policy(policy: Any, log: FeatureTransitions) -> FeaturePolicy:
-    """A policy from any of the forms in which people give one."""
+    """A policy from any accepted form."""
     dimension = log.state.shape[1]
     if callable(policy):
         return _from_function(policy, log)
@@ -139,13 +139,13 @@ def _from_function(policy: Callable, log: FeatureTransitions) -> FeaturePolicy:
             answer = np.asarray(policy(np.asarray(now, float)))
             return np.asarray(np.eye(log.actions)[int(answer)] if answer.ndim == 0 else answer, np.float32)
 
-        # What a callback returns is single precision whatever the caller works in.
+        # A callback returns single precision, also where the caller uses double precision.
         shape = jax.ShapeDtypeStruct((log.actions,), jnp.float32)
         return jax.pure_callback(one, shape, state, vmap_method="sequential").astype(state.dtype)
 
     try:
         jax.eval_shape(traced, None, jax.ShapeDtypeStruct((log.state.shape[1],), jnp.result_type(float)))
-    except Exception:  # whatever a function of NumPy raises when it meets a tracer
+    except Exception:  # any error that a NumPy function raises for a tracer
         return FeaturePolicy(called, None)
     return FeaturePolicy(traced, None)
 

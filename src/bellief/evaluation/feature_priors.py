@@ -10,12 +10,12 @@ from jaxtyping import Bool, Float
 from bellief.beliefs import linear
 from bellief.beliefs.matrix_normal import Regression
 from bellief.errors import UserError
-from bellief.logs.tables import shown
+from bellief.logs.labels import shown
 
 LOGGED = "logged"
 NAMES = (LOGGED, *linear.PRIORS)
 
-# The noise's share of the outputs' mean square: where the log leaves it open, and the least that is believed.
+# The noise's share of the outputs' mean square: where the log does not determine it, and its lower limit.
 USUAL_NOISE, LEAST_NOISE = 0.1, 1e-12
 
 # Degrees of freedom beyond the number of outputs: with two, the expected noise is the scale matrix itself.
@@ -74,11 +74,11 @@ def regression_prior(scales: Scales, rows: int) -> Regression:
     """Noise as the log has it, with the weight of one observation, and weights that explain the outputs' size.
 
     A conjugate prior ties weights to noise, Var W_ij = Sigma_jj / K_i, so K cannot be a constant: where the noise is
-    small beside the outputs (a feature that runs away, a reward paid without noise) true weights would be many prior
-    deviations from zero, and the belief would blame the noise for the rest. Here each feature's typical size times
-    its weight is of the outputs' size, K_i = features_i * noise / outputs, whatever the units and the tails of the
-    log. One K serves all outputs: the geometric mean of their noise shares. With no more `rows` of the group's own
-    than weights, noise is taken to be of the usual share: a K from others' noise would leave some weights far too free.
+    small compared with the outputs (a feature that diverges, a reward without noise) true weights would be many prior
+    deviations from zero, and the belief would attribute the rest to noise. Here each feature's typical size times its
+    weight is of the outputs' size, K_i = features_i * noise / outputs, for any units and tails of the log. One K serves
+    all outputs: the geometric mean of their noise shares. With no more `rows` in the group than weights, noise has the
+    usual share: a K from the noise of other groups would hardly constrain some weights.
     """
     if rows <= len(scales.features):
         scales = scales._replace(noise=USUAL_NOISE * scales.outputs)

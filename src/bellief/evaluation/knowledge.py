@@ -13,12 +13,12 @@ from jaxtyping import Bool, Float
 
 from bellief.errors import UserError
 from bellief.evaluation import chains
-from bellief.evaluation.diagnostics import CANNOT_TELL, FEW_VISITS, SHOWN_PAIRS, discounted_time
+from bellief.evaluation.diagnostics import CANNOT_TELL, FEW_VISITS, SHOWN_PAIRS
 from bellief.evaluation.problem import Problem
 from bellief.evaluation.sampled import SampledMDPs
 from bellief.logs.labels import name_of
 
-# Below this share of supported time, and above this share of all possible returns, the log cannot tell.
+# Below this share of supported time, or above this share of all possible returns, the log does not determine the value.
 LEAST_SUPPORTED, WIDEST_BOUNDS = 0.6, 0.9
 
 # MDPs in which the bounds are computed; fewer with many states.
@@ -29,7 +29,7 @@ ENDLESS = 1e6
 
 
 class EndlessError(UserError):
-    """Under discount 1 the policy may run for ever, so that its value has no bound."""
+    """Under discount 1 the policy may never end, so that its value has no bound."""
 
 
 class Knowledge(NamedTuple):
@@ -40,10 +40,11 @@ class Knowledge(NamedTuple):
     cannot_tell: str | None
 
 
-def knowledge(problem: Problem, policy: Float[np.ndarray, "S A"], seed: int, level: float) -> Knowledge:
-    """How much the log shows about the value of a policy."""
+def knowledge(
+    problem: Problem, policy: Float[np.ndarray, "S A"], time: Float[np.ndarray, "S A"], seed: int, level: float
+) -> Knowledge:
+    """How much the log shows about the value of a policy, which spends shares of `time` with the pairs."""
     known = problem.log.visits() >= FEW_VISITS
-    time = discounted_time(problem, policy)
     supported = min(float(time[known].sum() / time.sum()), 1.0)
     possible = possible_returns(problem)
     bounds = None if possible is None else value_bounds(problem, policy, known, possible, seed, level)
@@ -71,7 +72,7 @@ def bounded(
 
 
 def endless_sentence(share: float) -> str:
-    """What a few draws without end do to the numbers."""
+    """The effect of a few draws without end on the numbers."""
     return (
         f"In {share:.1%} of the sampled MDPs the policy hardly ever ends; they count as a million steps, so read the "
         "interval and not the mean, or give a horizon, or a discount below 1."
@@ -95,7 +96,7 @@ def possible_returns(problem: Problem) -> tuple[float, float] | None:
             low, high = float(log.cell_low[cells].min()), float(log.cell_high[cells].max())
             if low < high and problem.reward_range is not None:
                 low, high = problem.reward_range
-            # Going on may last; what it pays in no time is nothing.
+            # An episode may go on for any number of steps, none included.
             reached.append((low, high) if ended else tuple(0.0 if end == 0 else end * steps for end in (low, high)))
     low, high = min(pair[0] for pair in reached), max(pair[1] for pair in reached)
     return (low, high) if np.isfinite([low, high]).all() else None
@@ -133,7 +134,7 @@ def value_bounds(
 
 
 def _sentence(problem: Problem, time, known, supported: float, bounds, possible) -> str | None:
-    """That the log cannot tell, why, and which pairs would have to be seen."""
+    """The warning that the log does not determine the value, with the reason and the pairs to observe first."""
     span = 0.0 if possible is None else possible[1] - possible[0]
     wide = bounds is not None and span > 0 and bounds[1] - bounds[0] > WIDEST_BOUNDS * span
     if supported >= LEAST_SUPPORTED and not wide:

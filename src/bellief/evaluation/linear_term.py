@@ -45,19 +45,19 @@ class LinearTerms(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem, policies: Float[np.ndarray, "k S A"], part: Part, guides: list) -> "LinearTerms":
-        """For policies whose rows are those of the part; with what the solver of their chains knows already."""
+        """For policies whose rows are those of the part; with the guides of the solver of their chains."""
         discount, shared = min(problem.discount, 1 - chains.BARELY), problem.shared_reward
         values, visits, inverses = [], [], []
         for policy, guide in zip(policies, guides, strict=True):
             if guide is None and problem.log.states <= chains.INVERSE_STATES:
-                guide = problem.mean_mdp().guide(policy, problem.discount)
+                guide = problem.mean_mdp.guide(policy, problem.discount)
             inverses.append(guide.inverse)
             if guide.inverse is not None:
-                values.append(problem.mean_mdp().values_less(policy, guide.inverse, shared))
+                values.append(problem.mean_mdp.values_less(policy, guide.inverse, shared))
                 visits.append(problem.start @ guide.inverse)
             else:
                 values.append(guide.solution - shared / (1 - discount))
-                visits.append(problem.mean_mdp().visits(policy, problem.discount, problem.start, None))
+                visits.append(problem.mean_mdp.visits(policy, problem.discount, problem.start, None))
         row, state = part.held.row, part.state
         weight = np.stack([one[state] * policy.ravel()[row] for one, policy in zip(visits, policies, strict=True)])
         found = np.stack(values)

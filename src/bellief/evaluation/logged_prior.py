@@ -26,7 +26,7 @@ CAUTION = 2 / 3
 # A Gamma shape of 2 gives an unseen mean reward a Student t with four degrees of freedom, which has a variance.
 REWARD_SHAPE = 2.0
 
-# Nothing is ever taken to vary by less than these shares of the total variance of rewards.
+# Lower limits of the noise and of the differences, as shares of the total variance of rewards.
 LEAST_NOISE, LEAST_DIFFERENCE = 1e-4, 0.1
 
 # The default of version 0.1, by name.
@@ -135,7 +135,7 @@ class Scales(NamedTuple):
 
 
 def reward_scales(log: Tally) -> Scales:
-    """The scales on which the rewards of a log vary, each kept away from zero and widened where few numbers tell it."""
+    """The scales on which the rewards of a log vary, with lower limits, and widened where few numbers estimate them."""
     log = merged_ends(log)
     pair = log.cell_state * log.actions + log.cell_action
     return _scales(pair, log.cell_count, log.cell_mean, log.cell_squares)

@@ -4,7 +4,7 @@
 >>> import bellief
 >>> from bellief.evaluation.problem import prepare
 >>> data = bellief.Transitions.from_arrays([0, 1] * 20, [0, 0] * 20, [2.0, 0.0] * 20, [1, 0] * 20)
->>> mdp = prepare(data, discount=0.5).mean_mdp()
+>>> mdp = prepare(data, discount=0.5).mean_mdp
 >>> mdp.values(np.ones((2, 1)), discount=0.5).round(2).tolist()
 [2.67, 1.34]
 """
@@ -59,8 +59,8 @@ class MeanMDP(NamedTuple):
         listed = _matrix(held, chance)
         local, elsewhere, share = None, np.ones(states), np.full(held.outcomes, 1 / held.outcomes)
         if held.base is not None:
-            local, elsewhere, share = held.base.matrix(), held.base.elsewhere, held.base.share
-            local = local.toarray() if isinstance(listed, np.ndarray) else local
+            local = held.base.table() if isinstance(listed, np.ndarray) else held.base.matrix()
+            elsewhere, share = held.base.elsewhere, held.base.share
         reward = belief.location if belief.outcomes is None else _mean_rewards(held, belief, chance, rest, states)
         return cls(listed, rest, local, elsewhere, share, reward, states)
 
@@ -140,8 +140,9 @@ class MeanMDP(NamedTuple):
         """What helps to solve chains that are similar to this one."""
         chain = self._chain(policy)
         if self.states > chains.INVERSE_STATES:
-            factors = chains.incomplete_factors(chain.listed, discount)
-            return chains.Guide(chain.solve(chain.reward, discount), None, factors)
+            from bellief.evaluation.sparse_chains import incomplete_factors
+
+            return chains.Guide(chain.solve(chain.reward, discount), None, incomplete_factors(chain.listed, discount))
         inverse = np.linalg.inv(np.eye(self.states) - min(discount, 1 - chains.BARELY) * chain.table())
         return chains.Guide(inverse @ chain.reward, inverse)
 

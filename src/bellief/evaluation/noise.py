@@ -147,7 +147,7 @@ def _unit(bits: UInt64[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
 def _normal(
     radius: Float[np.ndarray, "*shape"], angle: Float[np.ndarray, "*shape"], square: Float[np.ndarray, "*shape"]
 ) -> Float[np.ndarray, "*shape"]:
-    """Box and Muller (1958) in the place of `radius`; an angle from -pi/2 to pi/2 is as good as a whole turn."""
+    """Box and Muller (1958) in the place of `radius`; an angle from -pi/2 to pi/2 gives the same law."""
     np.log(radius, out=radius)
     radius *= -2
     np.sqrt(radius, out=radius)

@@ -1,4 +1,4 @@
-"""Policies as people name them: `uniform`, `behaviour`, `always:ACTION`, a file, an array, a dictionary."""
+"""Policies in all accepted forms: `uniform`, `behaviour`, `always:ACTION`, a file, an array, a dictionary."""
 
 import os
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ ALWAYS = "always:"
 
 
 def read_policy(policy: Any, data: Any) -> Float[np.ndarray, "S A"]:
-    """Action probabilities for a log (or its statistics) from any of the forms in which people give a policy."""
+    """Action probabilities for a log (or its statistics) from any accepted form of a policy."""
     if isinstance(policy, str) and policy == "uniform":
         return np.full((data.states, data.actions), 1 / data.actions)
     if isinstance(policy, str) and policy == "behaviour":
@@ -124,7 +124,7 @@ def _indices(frame: "pd.DataFrame", column: str, size: int, labels, path: Path) 
 
 
 def _fill(policy: np.ndarray, data: Any) -> None:
-    """A policy may leave out states in which nobody acts; what it does there does not matter."""
+    """A policy may leave out states without actions; it is uniform there, which changes no value."""
     policy[~data.statistics().acting & (policy == 0).all(-1)] = 1 / data.actions
 
 

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from bellief.errors import UserError
 from bellief.evaluation import bootstrap
 from bellief.evaluation.accuracy import Enough, StartDraws, until
+from bellief.evaluation.diagnostics import coverage
 from bellief.evaluation.knowledge import bounded, knowledge
 from bellief.evaluation.logged_prior import even_name
 from bellief.evaluation.posterior import ValuePosterior, errors_of
@@ -22,7 +23,7 @@ from bellief.registry import METHODS
 
 FINALS = ("zero", "own", "pooled")
 
-# Methods whose answer comes with what the log shows under any prior.
+# Methods whose answer includes what holds under any prior.
 KNOWING = ("joint", "monte-carlo", "bootstrap")
 
 
@@ -57,10 +58,10 @@ def evaluate(
         policy: `uniform`, `behaviour`, `always:ACTION`, the path of a CSV file, an array [S, A], one action per state,
             or a dictionary from states to actions (or to dictionaries of probabilities).
         discount: in (0, 1]; 1 needs a horizon, or episodes that end.
-        method: `joint` (ours: values in sampled MDPs, whose summaries know the law of their linear part), `moments`
-            (closed form to second order, without sampling), `bootstrap` (episodes drawn again and a model fitted to
-            them: no prior is used; needs rows, not a tally), `gaussian` and `histogram` (the
-            paper's Algorithm 2), `method2` and `method3` (its other two methods, in the stationary case),
+        method: `joint` (ours: values in sampled MDPs, with summaries that use the exact law of their linear part),
+            `moments` (closed form to second order, without sampling), `bootstrap` (episodes drawn again and a model
+            fitted to them: no prior is used; needs rows, not a tally), `gaussian` and `histogram` (the paper's
+            Algorithm 2), `method2` and `method3` (its other two methods, in the stationary case),
             `monte-carlo` (its Algorithm 1), or `mean-mdp` (one number: no uncertainty).
         prior: `logged` (unseen outcomes where the state leads, rewards as the log's outcomes pay), `logged-0.1` (the
             default of version 0.1: unseen outcomes anywhere; that of the paper's methods, too), `paper`, `sparse`, or
@@ -99,17 +100,16 @@ def evaluate(
     rows = as_transitions(data) if method == "bootstrap" else None
     data = as_log(data if rows is None else rows)
     if isinstance(data, FeatureTransitions):
-        given: dict[str, Any] = {
-            "reward_scale": reward_scale,
-            "terminates": terminates,
-            "mdps": mdps,
-            "lookahead": lookahead,
-            "accuracy": accuracy,
-        }
-        given |= {"final": final, "support": support, "belief": belief, "reward_range": reward_range}
-        return _features(
-            given, data, policy, discount, method=method, prior=prior, horizon=horizon, start=start, level=level,
-            seed=seed, draws=draws, settings=settings,
+        from bellief.evaluation.feature_evaluation import evaluate_features
+
+        _refuse_given(
+            reward_scale=reward_scale, terminates=terminates, mdps=mdps, lookahead=lookahead, final=final,
+            support=support, belief=belief, reward_range=reward_range, accuracy=accuracy,
+        )  # fmt: skip
+        other: Any = prior  # of the linear-Gaussian belief
+        return evaluate_features(
+            data, policy, discount, method=method, prior=other, horizon=horizon, start=start, level=level, seed=seed,
+            draws=draws, settings=settings,
         )  # fmt: skip
     if hasattr(settings, "dynamics"):  # `FeatureSettings`, whose module is slow to import
         raise UserError("The states of this log are counted, for which feature settings mean nothing: leave them out.")
@@ -150,7 +150,7 @@ def evaluate(
             return _moments(question, level, seed, draws)
         if method != "mean-mdp":
             return _drawn(question, method, final, seed, mdps or draws, lookahead, accuracy, level)
-        samples = ready.mean_mdp().values(question.policy, ready.discount, ready.horizon, ready.shared_reward)[None]
+        samples = ready.mean_mdp.values(question.policy, ready.discount, ready.horizon, ready.shared_reward)[None]
         notes = {}
     return posterior_of(question, samples, method, level, notes, seed)
 
@@ -182,7 +182,7 @@ def _drawn(
     accuracy: float | None,
     level: float,
 ) -> ValuePosterior:
-    """Values in sampled MDPs, each solved by itself.
+    """Values in sampled MDPs, each solved separately.
 
     With psi_H a point for each MDP the joint belief is Monte Carlo over the MDPs; with psi_H at their own values every
     step of the induction changes nothing, and the exact solution is all there is to compute.
@@ -204,14 +204,14 @@ def _drawn(
     start, law = found
     notes |= {"mdps": len(start), "inaccurate": [] if warning is None else [warning]}
     value = posterior_of(question, drawn.values[:, 0], method, level, notes, seed, start)
-    # Draws without end were bounded, which the law of the others does not know of.
+    # Draws without end were bounded; the law does not include these bounds.
     return value if value.diagnostics.get("endless") else dataclasses.replace(value, start_law=law)
 
 
 def posterior_of(
     question: Question, samples, method: str, level: float, notes: dict[str, Any], seed: int, start=None
 ) -> ValuePosterior:
-    """The posterior that consists of some draws; those of the first states belong to the seed.
+    """The posterior that consists of some draws; those of the first states depend on the seed.
 
     `start` are the draws' start values, where they are known already.
     """
@@ -224,8 +224,9 @@ def posterior_of(
         start = ready.start_values(samples, seed)
     if endless:
         notes = notes | {"endless": endless}
+    covered = coverage(ready, question.policy)
     if method in KNOWING:
-        known = knowledge(ready, question.policy, seed, level)
+        known = knowledge(ready, question.policy, covered.time, seed, level)
         bounds = None if known.bounds is None else list(known.bounds)
         notes = notes | {"supported": known.supported, "bounds": bounds, "cannot_tell": known.cannot_tell}
     return ValuePosterior(
@@ -236,7 +237,7 @@ def posterior_of(
         actions=ready.log.actions,
         transitions=len(ready.log),
         sd_exists=question.sd_exists(sampled=method in SAMPLED) & (not endless),
-        diagnostics=question.diagnostics(method, notes),
+        diagnostics=question.diagnostics(method, notes, covered),
         level=level,
         state_labels=ready.log.state_labels,
         ends=ready.only_ends,
@@ -244,11 +245,8 @@ def posterior_of(
     )
 
 
-def _features(given: dict[str, Any], *arguments: Any, **options: Any) -> ValuePosterior:
-    """States that are vectors have a belief of their own, and options that mean nothing there are refused."""
-    from bellief.evaluation.feature_evaluation import evaluate_features
-
-    for name, value in given.items():
+def _refuse_given(**options: Any) -> None:
+    """Options that have no meaning for the belief about states that are vectors."""
+    for name, value in options.items():
         if value is not None:
             raise UserError(f"The states of this log are vectors, for which {name} means nothing: leave it out.")
-    return evaluate_features(*arguments, **options)

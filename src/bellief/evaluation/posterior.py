@@ -1,4 +1,4 @@
-"""The value posterior: what a policy is worth in each state, and how sure the data make us."""
+"""The value posterior: the value of a policy in each state, and its uncertainty."""
 
 import dataclasses
 import os
@@ -72,7 +72,7 @@ class ValuePosterior:
 
     @property
     def listed(self) -> Int[np.ndarray, "s"]:
-        """States that tables and pictures show: all but mere ends."""
+        """States that tables and pictures show: all except those in which episodes only end."""
         return np.arange(self.states) if self.ends is None else np.flatnonzero(~self.ends)
 
     @property
@@ -95,7 +95,7 @@ class ValuePosterior:
 
     @property
     def cannot_tell(self) -> str | None:
-        """The sentence that says that the log cannot tell, where it cannot."""
+        """The warning that the log does not determine the value, where there is one."""
         first = [one for one in self.diagnostics.get("warnings", []) if one.startswith(CANNOT_TELL)]
         return first[0] if first else None
 
@@ -189,7 +189,7 @@ class ValuePosterior:
                 {
                     "state": names[state],
                     "mean": float(mean),
-                    "sd": _or_none(sd),
+                    "sd": float(sd) if np.isfinite(sd) else None,
                     "low": float(lower),
                     "high": float(upper),
                 }
@@ -200,7 +200,7 @@ class ValuePosterior:
         }
 
     def to_pandas(self, level: float | None = None) -> "pd.DataFrame":
-        """One row per state that is not merely an end: mean, sd, low, high."""
+        """One row per state, except those in which episodes only end: mean, sd, low, high."""
         import pandas as pd
 
         return pd.DataFrame(self.to_dict(level)["per_state"]).set_index("state")
@@ -261,7 +261,7 @@ class Errors(NamedTuple):
 
 
 def errors_of(samples: Float[np.ndarray, "N"], level: float, law: StartLaw | None = None) -> Errors | None:
-    """Errors of what a law or, without one, draws tell about a number; None with fewer than 20 draws."""
+    """Errors of summaries from a law or, without one, from draws; None with fewer than 20 draws."""
     tail, count = (1 - level) / 2, len(samples)
     if law is not None:
         mean, low, high = law.mean_error, law.error_at(tail), law.error_at(1 - tail)
@@ -284,7 +284,7 @@ def interval(samples: Float[np.ndarray, "N *rest"], level: float, kind: str = "e
     if kind != "highest-density":
         raise UserError(f"There is no interval '{kind}'; choose one of {', '.join(KINDS)}.")
     ordered = np.sort(samples, axis=0)
-    # So many draws inside that a further one falls between the ends with probability `level`, ends being draws.
+    # The number of draws inside for which a further draw falls between the ends, draws too, with probability `level`.
     inside = min(len(ordered), max(1, int(np.ceil(level * (len(ordered) + 1)))))
     widths = ordered[inside - 1 :] - ordered[: len(ordered) - inside + 1]
     first = np.argmin(widths, axis=0)[None]
@@ -300,10 +300,6 @@ def quantile(samples: np.ndarray, level: float) -> np.ndarray:
     """Quantile along the first axis."""
     # Position (n + 1) * level: a further draw falls below it with probability `level` exactly, however few draws.
     return np.quantile(samples, level, axis=0, method="weibull")
-
-
-def _or_none(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
 
 
 def summarise_values(

@@ -1,4 +1,4 @@
-"""What every question about a log begins with: data, prior and start made ready, and the belief about rows."""
+"""A log with the assumptions of its evaluation: data, prior and start, and the belief about rows."""
 
 import dataclasses
 import functools
@@ -16,8 +16,8 @@ from bellief.evaluation.logged_prior import even_name, read_prior
 from bellief.evaluation.mean_mdp import MeanMDP
 from bellief.evaluation.question_checks import check_choice, check_draws, steps_that_count
 from bellief.evaluation.support import read_support
-from bellief.logs import as_tally, labels
-from bellief.logs.labels import name_of, shown
+from bellief.logs import as_tally
+from bellief.logs.labels import find, name_of, shown
 from bellief.logs.tally import Tally
 from bellief.priors import Prior
 
@@ -29,7 +29,7 @@ SMALLEST_REWARDS, LARGEST_REWARDS = 1e-70, 1e65
 
 
 class Part(NamedTuple):
-    """The belief about some rows, the states that they belong to, and what they pay."""
+    """The belief about some rows, their states, and their rewards."""
 
     held: rows.Rows
     rewards: rewards.Rewards
@@ -45,7 +45,7 @@ class Part(NamedTuple):
 class Problem:
     """A log with everything that has to be assumed about it.
 
-    `only_ends` marks states in which episodes end and nobody acts; `support` is a row and an outcome for each
+    `only_ends` marks states in which episodes end and no action is taken; `support` is a row and an outcome for each
     possibility. `start_count` is how often episodes of the log began in each state, where the first state is uncertain
     too; `reward_range` bounds every mean reward.
     """
@@ -63,7 +63,7 @@ class Problem:
 
     @property
     def is_pooled(self) -> bool:
-        """Whether what a pair has not shown is taken from its state and the log, and ends are told apart."""
+        """Whether unseen outcomes of a pair are estimated from its state and the log, with an outcome for each end."""
         return self.prior.state_weight is not None
 
     @functools.cached_property
@@ -129,9 +129,9 @@ class Problem:
         missing = np.flatnonzero(possible[places] != code)
         if len(missing):
             at = missing[0]
-            state = labels.name_of(int(log.cell_state[at]), log.state_labels)
-            target = labels.name_of(int(log.cell_outcome[at]), log.state_labels)
-            action = labels.name_of(int(log.cell_action[at]), log.action_labels)
+            state = name_of(int(log.cell_state[at]), log.state_labels)
+            target = name_of(int(log.cell_outcome[at]), log.state_labels)
+            action = name_of(int(log.cell_action[at]), log.action_labels)
             raise UserError(
                 f"In the data state {state}, action {action} leads to {target}, which the support leaves out; add it."
             )
@@ -157,14 +157,13 @@ class Problem:
         return rewards.posterior(self.prior, *moments, self.rows.first)
 
     @property
-    def common_reward(self) -> float:
-        """What pairs are expected to pay on average."""
-        return self.prior.reward_mean if self.levels is None else float(self.levels.level.mean())
-
-    @property
     def shared_reward(self) -> float:
-        """What may be taken out of all rewards and added again in closed form: nothing where episodes end."""
-        return 0.0 if self.terminates else self.common_reward
+        """What may be taken out of all rewards and added again in closed form: the mean expected reward of pairs, or
+        nothing where episodes end.
+        """
+        if self.terminates:
+            return 0.0
+        return self.prior.reward_mean if self.levels is None else float(self.levels.level.mean())
 
     def start_values(self, values: Float[np.ndarray, "N *k S"], seed: int) -> Float[np.ndarray, "N *k"]:
         """Values averaged over first states, in each draw over first states of its own where these are uncertain."""
@@ -196,16 +195,15 @@ class Problem:
         return Part(held, paid, held.row // self.log.actions)
 
     @functools.cached_property
-    def _mean_mdp(self) -> MeanMDP:
-        return MeanMDP.of(self.rows, self.rewards, self.log.states)
-
     def mean_mdp(self) -> MeanMDP:
         """The MDP in which everything is at its posterior mean."""
-        return self._mean_mdp
+        return MeanMDP.of(self.rows, self.rewards, self.log.states)
 
     def has_variance(self, used: Bool[np.ndarray, "S A"]) -> Bool[np.ndarray, "S"]:
-        """Whether the mean reward of every used pair of a state has a posterior variance."""
-        return np.logical_or(~used, self.rewards.has_variance().reshape(used.shape)).all(-1)
+        """Whether the mean reward of every used pair of a state has a posterior variance: a Student t distribution has
+        one with more than two degrees of freedom.
+        """
+        return np.logical_or(~used, (self.rewards.shape > 1).reshape(used.shape)).all(-1)
 
 
 def _levelled(problem: "Problem", levels: reward_levels.Levels) -> rewards.Rewards:
@@ -238,9 +236,9 @@ def prepare(
     reward_range: tuple[float, float] | None = None,
     draws: int = 1,
 ) -> Problem:
-    """Check what the user gave; nothing large is allocated before its size was checked."""
+    """Check the arguments; sizes are checked before anything large is allocated."""
     _note_belief(belief)
-    given = as_tally(data)
+    given = data if isinstance(data, Tally) else as_tally(data)
     largest = max(abs(given.reward_low), abs(given.reward_high))
     if 0 < largest < SMALLEST_REWARDS or largest > LARGEST_REWARDS:
         what, how, back = ("small", "multiply", "divide") if largest < 1 else ("large", "divide", "multiply")
@@ -260,7 +258,11 @@ def prepare(
     _check_numbering(log)
     check_draws(log.states, log.actions, len(log.cell_count), draws)
     ends, over, first = bool(log.ends) if terminates is None else terminates, only_ends(given), read_start(start, log)
-    _check_start(first, over, log)
+    wrong = np.flatnonzero((first > 0) & over)
+    if len(wrong):
+        name = name_of(int(wrong[0]), log.state_labels)
+        raise UserError(f"In the data episodes only ever end in state {name}: let them start elsewhere.")
+    is_start_uncertain = start is None and chosen.state_weight is not None and (log.start_count > 0).sum() > 1
     return Problem(
         log,
         float(discount),
@@ -270,17 +272,13 @@ def prepare(
         ends,
         over,
         None if support is None else read_support(support, log, ends),
-        log.start_count if start is None and chosen.state_weight is not None and _varies(log.start_count) else None,
+        log.start_count if is_start_uncertain else None,
         read_range(reward_range, log),
     )
 
 
-def _varies(start_count: Int[np.ndarray, "S"]) -> bool:
-    return int((start_count > 0).sum()) > 1
-
-
 def _fitting(prior: str | Prior, support: Any) -> str | Prior:
-    """Where possible outcomes are given nothing has to be learned about them, and they are taken to be alike."""
+    """Where possible outcomes are given, the prior is even over them: nothing about them is learned."""
     if support is None:
         return prior
     if isinstance(prior, Prior) and prior.state_weight is not None:
@@ -338,19 +336,12 @@ def read_start(start: Any, log: Tally) -> Float[np.ndarray, "S"]:
         return log.start_distribution()
     if isinstance(start, str | int | np.integer):
         first = np.zeros(log.states)
-        first[labels.find("state", start, log.states, log.state_labels, "start")] = 1.0
+        first[find("state", start, log.states, log.state_labels, "start")] = 1.0
         return first
     start = np.asarray(start, dtype=np.float64)
     if start.shape != (log.states,) or (start < 0).any() or not np.isclose(start.sum(), 1):
         raise UserError(f"The start distribution must be {log.states} non-negative numbers with sum 1.")
     return start
-
-
-def _check_start(start: Float[np.ndarray, "S"], over: Bool[np.ndarray, "S"], log: Tally) -> None:
-    wrong = np.flatnonzero((start > 0) & over)
-    if len(wrong):
-        name = name_of(int(wrong[0]), log.state_labels)
-        raise UserError(f"In the data episodes only ever end in state {name}: let them start elsewhere.")
 
 
 def _check_numbering(log: Tally) -> None:

@@ -1,11 +1,11 @@
-"""A policy for a log, and what can be said about the two before anything is sampled."""
+"""A policy for a log: number of induction steps, existence of variances, diagnostics."""
 
 import math
 from typing import Any
 
 import numpy as np
 
-from bellief.evaluation.diagnostics import coverage, coverage_warnings
+from bellief.evaluation.diagnostics import Coverage, coverage_warnings
 from bellief.evaluation.knowledge import endless_sentence
 from bellief.evaluation.policy_forms import read_policy
 from bellief.evaluation.problem import Problem
@@ -23,7 +23,7 @@ LONGEST_LOOKAHEAD = 100_000
 
 
 class Question:
-    """A policy for a log, and what can be said about the two before anything is sampled."""
+    """A policy for a log, and what follows from the two without sampling."""
 
     def __init__(self, ready: Problem, policy: Any):
         self.ready, self.data, self.prior = ready, ready.log, ready.prior
@@ -52,11 +52,10 @@ class Question:
             return lookahead
         if not self.terminates:
             return math.ceil(math.log(TRUNCATION) / math.log(self.discount))
-        return self.ready.mean_mdp().steps_until(self.policy, self.discount, TRUNCATION, LONGEST_LOOKAHEAD)
+        return self.ready.mean_mdp.steps_until(self.policy, self.discount, TRUNCATION, LONGEST_LOOKAHEAD)
 
-    def diagnostics(self, method: str, notes: dict[str, Any]) -> dict[str, Any]:
-        """What a reader of the numbers should know, and what the method noted."""
-        covered = coverage(self.ready, self.policy)
+    def diagnostics(self, method: str, notes: dict[str, Any], covered: Coverage) -> dict[str, Any]:
+        """Diagnostics and warnings, with the notes of the method."""
         warnings = ([notes["degenerate"]] if "degenerate" in notes else []) + coverage_warnings(covered, self.ready)
         if method in SAMPLED and not self.sd_exists(sampled=True).all():
             warnings.append("The posterior has no finite variance (a reward never observed is heavy-tailed): no sd.")

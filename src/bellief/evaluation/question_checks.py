@@ -1,10 +1,10 @@
-"""Mistakes that can be told before anything is computed."""
+"""Checks of arguments and sizes before anything is computed."""
 
 import math
 import os
 
 from bellief.errors import UserError, notify_once
-from bellief.evaluation.blas import workers
+from bellief.processors import cores
 
 # Arrays of a transition table's size that are alive at once while MDPs are drawn and solved.
 COPIES = 4
@@ -33,7 +33,7 @@ def check_choice(kind: str, name: str, choices: tuple[str, ...]) -> None:
 
 
 def check_numbers(discount: float, level: float, seed: int, **counts: int | None) -> None:
-    """Discount, level and seed must lie where they mean something; counts that are given must be positive."""
+    """Discount, level and seed must lie in their ranges; counts that are given must be positive."""
     if not 0 < discount <= 1:
         raise UserError(f"discount must lie in (0, 1], not {discount}.")
     if not 0 < level < 1:
@@ -93,7 +93,7 @@ def check_draws(states: int, actions: int, cells: int, draws: int) -> None:
     What takes much of it is announced.
     """
     numbers = cells + 3 * states * actions + 1
-    batches = min(workers() * batch_draws(numbers), draws)
+    batches = min(cores() * batch_draws(numbers), draws)
     # Draws are held about three times while they are sorted and written.
     needed = 8 * (3 * states * draws + 40 * states * actions + 40 * cells) + NUMBER_BYTES * numbers * batches
     available = _physical_memory()
@@ -109,5 +109,5 @@ def check_draws(states: int, actions: int, cells: int, draws: int) -> None:
 def _physical_memory() -> int | None:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):  # not every system tells
+    except (AttributeError, OSError, ValueError):  # not known on every system
         return None

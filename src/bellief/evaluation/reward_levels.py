@@ -1,14 +1,14 @@
 """Which rewards go with which outcomes: the level that each outcome pays, and how far a pair may differ from it.
 
-Steps that go on and steps that end an episode are told apart. Within each kind the mean rewards of the cells (a pair
-and an outcome) are split into what outcomes differ by, b, and what cells of one outcome differ by, c (analysis of
-variance). An outcome seen from k pairs has the level
+Steps that continue and steps that end an episode are separate kinds. Within each kind the variance of the mean rewards
+of the cells (a pair and an outcome) is split into that between outcomes, b, and that between cells of one outcome, c
+(analysis of variance). An outcome seen from k pairs has the level
 
     mean of the kind + B (its own mean - mean of the kind),    B = b / (b + c / k),
 
-and a cell of it that was never seen may be off by the standard deviation of c + (1 - B) b, both widened where few
-numbers tell them, to which the noise of single rewards of a cell is added. Where all steps that go on pay 0, they pay
-exactly 0; where the outcome says what is paid, an unseen cell of it pays exactly that.
+and an unseen cell of it may differ by the standard deviation of c + (1 - B) b, both widened where they are estimated
+from few numbers, to which the noise of single rewards of a cell is added. Where all steps that continue pay 0, they pay
+exactly 0; where the outcome determines the reward, an unseen cell of it pays exactly that.
 
 >>> import numpy as np
 >>> from bellief.evaluation.reward_levels import fit
@@ -74,7 +74,7 @@ def _kind(outcome: Int[np.ndarray, "c"], mean: Float[np.ndarray, "c"], noise: fl
     between, within = _components(outcome, mean - centre, own, times)
     total = between + within
     share = np.divide(between, between + within / np.maximum(times, 1), out=np.zeros(outcomes), where=times > 0)
-    # Variances that few outcomes, or few cells of an outcome, tell are widened: the prior takes them as known.
+    # Variances from few outcomes, or from few cells of an outcome, are widened: the prior takes them as known.
     groups = int((times > 0).sum())
     apart = between * (1 + 1 / groups) * widening(groups - 1)
     unseen = within * (widening(len(mean) - groups) if len(mean) > groups else 1) + (1 - share) * apart

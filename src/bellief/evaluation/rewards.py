@@ -56,10 +56,6 @@ class Rewards(NamedTuple):
     level: Float[np.ndarray, "O"] | None = None
     scale: Float[np.ndarray, "O"] | None = None
 
-    def has_variance(self) -> np.ndarray:
-        """Whether the mean reward of each pair has a variance: a Student t needs more than two degrees of freedom."""
-        return self.shape > 1
-
 
 def posterior(prior: Prior, pairs: Moments, cells: Moments | None = None, first=None) -> Rewards:
     """The belief after some rewards. `cells` and the rows' `first` cells: for priors with rewards by outcome."""

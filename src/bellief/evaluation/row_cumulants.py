@@ -7,9 +7,9 @@ For a number f(o) that each outcome has, with c_j the mean under m of the j-th p
     E[(p f)^4] = (6 c_4 + 3 W c_2^2) / ((W + 1)(W + 2)(W + 3)).
 
 The mean m is a list of seen outcomes, the places of the row's state and one distribution g for all rows
-(`evaluation.base_measure`). Here f is a combination of a few functions of the outcome, the same for all rows but for
-its coefficients, so that means under g are polynomials of these. A row then costs what was seen of it, not a sum over
-all outcomes as in `evaluation.row_tables`.
+(`evaluation.base_measure`). Here f is a combination of a few functions of the outcome, the same for all rows except
+for its coefficients, so that means under g are polynomials of these. The cost of a row is then proportional to its seen
+outcomes, not to all outcomes as in `evaluation.row_tables`.
 """
 
 from collections.abc import Iterator
@@ -51,8 +51,7 @@ class _Spread(NamedTuple):
             share = np.full(outcomes, 1 / outcomes)
             return cls(np.zeros(states + 1, np.int64), nothing, np.zeros(0), np.ones(states), share)
         first = np.searchsorted(base.place_state, np.arange(states + 1))
-        mass = base.place_count / (base.visits + base.weight)[base.place_state]
-        return cls(first, base.place_outcome, mass, base.elsewhere, base.share)
+        return cls(first, base.place_outcome, base.place_mass, base.elsewhere, base.share)
 
     def places(self, state: Int[np.ndarray, "r"]) -> tuple[Int[np.ndarray, "r1"], Int[np.ndarray, "l"]]:
         """Where the places of each of some states stand: the first of each in a list, and the list."""
@@ -75,7 +74,7 @@ class RowCumulants:
         level = part.rewards.level if part.rewards.level is not None else np.zeros(held.outcomes)
         scale = part.rewards.scale if part.rewards.scale is not None else np.ones(held.outcomes)
         self._scale = scale
-        # What a row pays on average is the same whatever happens, where rewards do not depend on outcomes.
+        # Where rewards do not depend on outcomes, the mean reward of a row adds nothing to the functions.
         functions = [] if paid is None else [level, scale]
         functions += list(np.pad(values, ((0, 0), (0, held.outcomes - states))))
         table = np.stack(functions)

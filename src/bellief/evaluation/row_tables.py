@@ -47,7 +47,9 @@ def row_tables(part: Part) -> Iterator[RowTables]:
     size = max(1, CHUNK // held.outcomes)
     chance, rest = rows.mean(held)
     weight = rows.sums(held.shape, held.first) + held.rest
-    local = None if held.base is None else held.base.matrix()
+    local = None
+    if held.base is not None:
+        local = held.base.table() if len(held.base.visits) * held.outcomes <= CHUNK else held.base.matrix()
     for begin in range(0, number, size):
         chunk = slice(begin, min(begin + size, number))
         cells = slice(held.first[chunk.start], held.first[chunk.stop])
@@ -63,7 +65,8 @@ def _spread(part: Part, chunk: slice, local) -> Float[np.ndarray, "r O"]:
     if base is None:
         return np.full((chunk.stop - chunk.start, outcomes), 1 / outcomes)
     state = part.state[chunk]
-    return local[state].toarray() + base.elsewhere[state, None] * base.share
+    listed = local[state] if isinstance(local, np.ndarray) else local[state].toarray()
+    return listed + base.elsewhere[state, None] * base.share
 
 
 def _with_rewards(part: Part, chunk: slice, cells: slice, place, mean, weight) -> RowTables:

@@ -73,7 +73,7 @@ class Drawn(NamedTuple):
     """Rows in `n` draws: the mass on each cell, and a list of atoms: draw, row, outcome and mass.
 
     An atom that fell on a cell has given its mass to it, and one on the place of an earlier atom to that, so that every
-    outcome of a row stands in one place.
+    outcome of a row occurs once.
     """
 
     cell_share: Float[np.ndarray, "n C"]
@@ -97,7 +97,7 @@ def spans(belief: Rows, numbers: int) -> list[slice]:
 
 
 def span(belief: Rows, rows: slice) -> tuple[Rows, slice]:
-    """The belief about rows that stand together, and where their cells stand."""
+    """The belief about consecutive rows, and the positions of their cells."""
     first = belief.first[rows.start : rows.stop + 1]
     cells = slice(int(first[0]), int(first[-1]))
     row, outcome, shape = belief.row[rows], belief.outcome[cells], belief.shape[cells]
@@ -151,7 +151,7 @@ def sums(values: Float[np.ndarray, "*n C"], first: Int[np.ndarray, "R1"]) -> Flo
 
 
 def mean(belief: Rows) -> tuple[Float[np.ndarray, "C"], Float[np.ndarray, "R"]]:
-    """Expected mass of each cell by itself, and of what each row spreads over all outcomes."""
+    """Expected mass of each cell alone, and of what each row spreads over all outcomes."""
     total = sums(belief.shape, belief.first) + belief.rest
     return belief.shape / np.repeat(total, np.diff(belief.first)), belief.rest / total
 
@@ -189,7 +189,7 @@ def _atoms(belief: Rows, seed: int, draws, cells, spread, rest) -> Drawn:
     row, left = spread[place], rest[draw, place]
     size_key, place_key = (noise.keys(seed, purpose, belief.row) for purpose in (noise.ATOM_SIZE, noise.ATOM_PLACE))
     found: list[tuple[np.ndarray, ...]] = []
-    # Earlier atoms of the rows that are still being broken: their outcomes, and where they stand in `found`.
+    # Earlier atoms of the rows that are still being broken: their outcomes, and their positions in `found`.
     outcomes: list[np.ndarray] = []
     stands: list[np.ndarray] = []
     begun = 0

@@ -1,6 +1,6 @@
 """Sampled MDPs of a log, and what policies are worth in them.
 
-MDP number n of a seed is the same in every question about a log. MDPs are drawn afresh whenever they are needed, a
+MDP number n of a seed is the same in every question about a log. MDPs are drawn again whenever they are needed, a
 batch at a time, and only the rows that a question needs; only values and visits are ever held for all of them.
 
 >>> import bellief
@@ -22,9 +22,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from bellief.evaluation import chains, rewards, rows
-from bellief.evaluation.blas import one_thread, workers
+from bellief.evaluation.blas import one_thread
 from bellief.evaluation.problem import Part, Problem
 from bellief.evaluation.question_checks import batch_draws
+from bellief.processors import cores
 from bellief.watch import shared_pause_point
 
 # Random numbers that are drawn at a time: enough that threads seldom wait for one another (see `noise.BLOCK`), and no
@@ -84,10 +85,10 @@ class Worlds(NamedTuple):
 
 
 class SampledMDPs:
-    """So many MDPs from the posterior."""
+    """`count` MDPs from the posterior, from number `begin` of the seed's MDPs on."""
 
-    def __init__(self, problem: Problem, seed: int, count: int):
-        self.problem, self.seed, self.count = problem, seed, count
+    def __init__(self, problem: Problem, seed: int, count: int, begin: int = 0):
+        self.problem, self.seed, self.count, self.begin = problem, seed, count, begin
         self.states, self.actions = problem.log.states, problem.log.actions
 
     def values(self, policies: Float[np.ndarray, "P S A"], horizon: int | None = None) -> Float[np.ndarray, "N P S"]:
@@ -106,7 +107,7 @@ class SampledMDPs:
                 batch = worlds.chain(weight, self.states)
                 found[draws, number] = self.chain_values(batch, horizon, guide)
 
-        self._each(part, fill)
+        self.for_each(part, fill)
         return found
 
     def values_and_visits(
@@ -122,7 +123,7 @@ class SampledMDPs:
             values[draws] = self.chain_values(batch, None, guide)
             visits[draws] = chains.visits(batch, self.problem.discount, self.problem.start, back)
 
-        self._each(part, fill)
+        self.for_each(part, fill)
         return values, visits
 
     def explore(self, policy: Float[np.ndarray, "S A"]) -> Explored:
@@ -140,7 +141,7 @@ class SampledMDPs:
             action_values = worlds.reward + discount * worlds.expected(values)
             found.action_values[draws] = action_values.reshape(-1, self.states, self.actions)
 
-        self._each(part, fill)
+        self.for_each(part, fill)
         return found
 
     def chain_values(
@@ -190,12 +191,13 @@ class SampledMDPs:
         size = batch_draws(part.numbers)
         if chains.is_dense(self.states):
             size = min(size, BATCH_TABLE // self.states**2)
-        threads = workers() if self.count * part.numbers > LEAST_SHARED else 1
+        threads = cores() if self.count * part.numbers > LEAST_SHARED else 1
         size = max(1, min(size, -(-self.count // threads)))
-        return [slice(first, min(first + size, self.count)) for first in range(0, self.count, size)]
+        end = self.begin + self.count
+        return [slice(first, min(first + size, end)) for first in range(self.begin, end, size)]
 
-    def _each(self, part: Part, fill: Callable[[slice, Worlds], None]) -> None:
-        """Draw and use all batches, on as many threads as there are cores."""
+    def for_each(self, part: Part, fill: Callable[[slice, Worlds], None]) -> None:
+        """Draw all batches and call `fill` with each, on as many threads as there are cores."""
         slices, pattern = self._slices(part), self._pattern(part)
         pause_point = shared_pause_point(len(slices))
 
@@ -203,20 +205,15 @@ class SampledMDPs:
             pause_point()
             fill(draws, self._draw(part, pattern, draws))
 
-        if len(slices) == 1 or workers() == 1:
+        if len(slices) == 1 or cores() == 1:
             for draws in slices:
                 one(draws)
             return
         # Small tables never wake BLAS's threads, and looking for them takes time.
         limited = contextlib.nullcontext() if chains.is_dense(self.states) else one_thread()
-        with limited, ThreadPoolExecutor(workers()) as pool:
+        with limited, ThreadPoolExecutor(cores()) as pool:
             for _ in pool.map(one, slices):
                 pass
-
-    def mean_values(self, policy: Float[np.ndarray, "S A"]) -> Float[np.ndarray, "S"]:
-        """What a policy is worth in the mean MDP."""
-        problem = self.problem
-        return problem.mean_mdp().values(policy, problem.discount, problem.horizon, problem.shared_reward)
 
     def _guides(self, policy: Float[np.ndarray, "S A"]) -> tuple[chains.Guide | None, chains.Guide | None]:
         """Help for values, and for visits."""
@@ -224,14 +221,14 @@ class SampledMDPs:
         if guide is None:
             return None, None
         problem = self.problem
-        visits = problem.mean_mdp().visits(policy, problem.discount, problem.start, None)
+        visits = problem.mean_mdp.visits(policy, problem.discount, problem.start, None)
         return guide, guide._replace(solution=visits)
 
     def guide(self, policy: Float[np.ndarray, "S A"], discount: float | None = None) -> chains.Guide | None:
         """What helps to solve the policy's chains, where help is needed."""
         if chains.is_dense(self.states):
             return None
-        return self.problem.mean_mdp().guide(policy, self.problem.discount if discount is None else discount)
+        return self.problem.mean_mdp.guide(policy, self.problem.discount if discount is None else discount)
 
 
 def by_state(values: Float[np.ndarray, "n R"], state: Int[np.ndarray, "R"], states: int) -> Float[np.ndarray, "n S"]:

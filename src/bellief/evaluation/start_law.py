@@ -2,7 +2,7 @@
 
 Draws (v, x), with x the linear term in units of its standard deviation, give a regression v = m(x) + s(x) e: m and s^2
 quadratic, e the residuals. The law of v is then that of m(X) + s(X) E, with X from the known law of x and E from the
-residuals, independent. What the draws have to tell is only m, s and E, so that the error is that of a regression with
+residuals, independent. Only m, s and E are estimated from the draws, so that the error is that of a regression with
 small residuals, not that of counting draws in a tail (docs/accuracy.md). Two assumptions are checked against the draws,
 and corrected as far as these outweigh what is expected of them: the law of x, known by four cumulants, against the
 draws of x; and that E does not depend on X, by the share of draws below each point against the share that the
@@ -12,7 +12,7 @@ Where the closed second-order form of mean, sd and skewness is affordable (`eval
 average of this one and of the closed form's, each weighed by the other's squared error: that of the closed form is
 what is expected of an expansion to second order, or the distance between the two where that is significantly more.
 
-Where no law that four cumulants tell has the shape of x (a rare outcome that costs a hundred steps), ends of intervals
+Where no law of the family has the cumulants of x (a rare outcome that costs a hundred steps), ends of intervals
 are those of the draws. Only the mean of x is used: each draw gets a weight proportional to exp(t x), with t such that
 the weighted mean of x is zero, as it is known to be. Moving all draws by what the mean is off, as a regression does,
 would move the edge of a law of which nearly all lies at one end.
@@ -28,7 +28,7 @@ from bellief.evaluation import skewed_law
 # Points of the law; values of x, and of the residual, that are combined.
 POINTS, NODES, RESIDUALS = 2048, 256, 16
 
-# With fewer draws, or with residuals of more than this part of the standard deviation, draws are summarised plainly.
+# With fewer draws, or with residuals of more than this part of the standard deviation, the draws alone are summarised.
 FEWEST, LARGEST_RESIDUAL = 30, 0.8
 
 # What is expected of the assumptions: quantiles of x are off by this times (skewness^2 + excess), and levels of
@@ -178,7 +178,7 @@ def _tilted(x: Float[np.ndarray, "N"]) -> Float[np.ndarray, "N"] | None:
         weight /= weight.sum()
         mean = weight @ x
         step = mean / (weight @ (x - mean) ** 2)
-        # Newton's steps for a convex function, none of which goes farther than the draws can tell.
+        # Newton's steps for a convex function, limited in length to what the draws support.
         tilt -= float(np.clip(step, -1.0, 1.0))
         if abs(mean) < 1e-12:
             break
@@ -207,7 +207,7 @@ def _levels(count: int) -> Float[np.ndarray, "n"]:
 
 
 def _nodes(x: Float[np.ndarray, "N"], skewness: float, excess: float) -> tuple[Float[np.ndarray, "n"], float]:
-    """Points of the law of x, and their standard error: by cumulants, or as its draws say where these know better."""
+    """Points of the law of x, and their standard error: by cumulants, or from draws where these are more accurate."""
     fine = skewed_law.points(np.array([skewness]), 8 * NODES, excess)[:, 0]
     node = fine.reshape(NODES, 8).mean(-1)
     drawn = np.quantile(x, _levels(NODES))
@@ -219,7 +219,7 @@ def _nodes(x: Float[np.ndarray, "N"], skewness: float, excess: float) -> tuple[F
     bias = max(expected, gap - SIGNIFICANT_LAW * counted)
     drawn_part = bias / (bias + counted)
     node = (1 - drawn_part) * node + drawn_part * drawn
-    # The mean is known whatever the shape.
+    # The mean is known for any shape.
     return node - node.mean(), float(np.sqrt(drawn_part * counted))
 
 
@@ -235,7 +235,7 @@ def _steepness(points: Float[np.ndarray, "K"], levels: Float[np.ndarray, "K"]) -
 
 
 def _corrected(points, values, powers, coefficients, scale: _Scale, standard, part: float, steepness):
-    """By how much the levels of the points are off, as far as the draws can tell; and the standard error of levels."""
+    """By how much the levels of the points are off, estimated from the draws; and the standard error of levels."""
     number, levels = len(values), _levels(POINTS)
     model = _combined(powers, coefficients, scale, standard)
     below = np.searchsorted(np.sort(values), points, side="right") / number

@@ -1,4 +1,4 @@
-"""The next states that are possible at all, where a user knows them."""
+"""The possible next states, where the user gives them."""
 
 import os
 from pathlib import Path
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellief.errors import UserError
-from bellief.logs import labels
-from bellief.logs.labels import shown
+from bellief.logs.labels import Labels, label_text, shown
 from bellief.logs.tally import Tally
 
 if TYPE_CHECKING:
@@ -51,14 +50,12 @@ def read_support(support: Any, log: Tally, terminates: bool) -> tuple[np.ndarray
     return row, following
 
 
-def _find_all(
-    frame: "pd.DataFrame", column: str, kind: str, size: int, names: labels.Labels, source: str
-) -> np.ndarray:
+def _find_all(frame: "pd.DataFrame", column: str, kind: str, size: int, names: Labels, source: str) -> np.ndarray:
     cells = list(frame[column])
     known = None if names is None else {name: number for number, name in enumerate(names)}
     found = np.zeros(len(cells), dtype=np.int64)
     for row, cell in enumerate(cells):
-        text = labels.label_text(cell) or ""
+        text = label_text(cell) or ""
         number = known.get(text, -1) if known is not None else int(text) if text.isascii() and text.isdigit() else -1
         if not 0 <= number < size:
             raise UserError(f"{source}row {row + 1} has {column} '{shown(cell)}', which is no {kind} of the data.")

@@ -85,7 +85,7 @@ def matched_draws(moments: ValueMoments, seed: int, count: int) -> Float[np.ndar
 
 
 def roughness(moments: ValueMoments) -> str | None:
-    """That the expansion is not to be trusted, where its error estimate says so."""
+    """A warning where the error estimate of the expansion is large."""
     mean, sd = (float(field[-1]) for field in moments.error())
     if mean <= ROUGH_MEAN and sd <= ROUGH_SD:
         return None
@@ -112,7 +112,7 @@ def second_order(problem: Problem, policy: Float[np.ndarray, "S A"]) -> ValueMom
             f"moments inverts a table of all states, of which there are {states} and may be {chains.INVERSE_STATES}: "
             "choose joint."
         )
-    inverse = problem.mean_mdp().guide(policy, problem.discount).inverse
+    inverse = problem.mean_mdp.guide(policy, problem.discount).inverse
     assert inverse is not None
     found = _moments(problem, policy, inverse, np.vstack([inverse, problem.start @ inverse]))
     if found is None:
@@ -137,7 +137,7 @@ def _moments(problem: Problem, policy, inverse, visits: Float[np.ndarray, "k S"]
     states, discount = problem.log.states, min(problem.discount, 1 - chains.BARELY)
     shared = problem.shared_reward
     # Without what all rewards share, which may be so large that it would round away how values differ.
-    values = problem.mean_mdp().values_less(policy, inverse, shared)
+    values = problem.mean_mdp.values_less(policy, inverse, shared)
     part = problem.part(policy.ravel() > 0)
     found = _Aggregate(states)
     _add_linear(part, policy, values, discount, found)

@@ -26,7 +26,7 @@ def _student_point(degrees: int) -> float:
     """The 97.5% point of Student's t distribution.
 
     With t = sqrt(degrees) tan(u) its density is that of cos(u)^(degrees - 1), which Gauss's rule integrates to the last
-    digits; `scipy.special` has it too, but takes longer to import than a small log to answer.
+    digits; `scipy.special` has it too, but importing that takes longer than evaluating a small log.
     """
     node, weight = np.polynomial.legendre.leggauss(64)
     scale = math.exp(math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)) / math.sqrt(math.pi)

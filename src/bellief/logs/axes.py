@@ -23,13 +23,13 @@ _WHOLE = re.compile(r"0|[1-9][0-9]{0,6}", re.ASCII)
 
 
 class Doubt(Exception):
-    """Something that only a look at the rows one by one can settle; never seen by users."""
+    """The fast reader cannot decide: the rows have to be read one by one. Never shown to users."""
 
 
 class Axis:
     """States or actions of a log that is being read.
 
-    Without being told (`labels`), the first row decides: a number there means that all are numbers.
+    Without `labels` the first row decides: a number there means that all are numbers.
     """
 
     def __init__(self, kind: str, announced: Sizes, labels: bool | None, source: str = ""):
@@ -42,15 +42,13 @@ class Axis:
         if isinstance(announced, str):
             raise UserError(f"{kind}s must be a number or a list of labels, not the text '{shown(announced)}'.")
         if isinstance(announced, Sequence):
-            self._announce([label_text(label) or "" for label in announced])
+            names = [label_text(label) or "" for label in announced]
+            if "" in names or len(set(names)) < len(names) or not names:
+                raise UserError(f"The labels of {kind}s must be texts or whole numbers, all different.")
+            self.named = {label: number for number, label in enumerate(names)}
+            self.decided = self.told = self.fixed = True
         elif self.size is not None and self.size < 1:
             raise UserError(f"{kind}s must be at least 1, not {self.size}.")
-
-    def _announce(self, labels: list[str]) -> None:
-        if "" in labels or len(set(labels)) < len(labels) or not labels:
-            raise UserError(f"The labels of {self.kind}s must be texts or whole numbers, all different.")
-        self.named = {label: number for number, label in enumerate(labels)}
-        self.decided = self.told = self.fixed = True
 
     def codes(self, values: np.ndarray, idle: Bool[np.ndarray, "n"] | None = None) -> Int[np.ndarray, "n"]:
         """Indices of cells of one type: whole numbers, floats or texts. `idle` marks those that may be empty.

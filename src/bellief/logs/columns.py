@@ -1,7 +1,8 @@
 """Which column of a table is the state, which the action, and so on: by the names that people and libraries use."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from bellief.errors import UserError
@@ -52,7 +53,9 @@ class Taken(NamedTuple):
 def take(columns: Sequence[str], chosen: Mapping[str, str] | None = None, source: str = "") -> Taken:
     """Find the columns of a log; `chosen` (a column for some of the roles) comes before the usual names."""
     columns = [str(column) for column in columns]
-    _check_repeated(columns, source)
+    repeated = [column for column, times in Counter(columns).items() if times > 1]
+    if repeated:
+        raise UserError(f"{source}the column '{shown(repeated[0])}' is there more than once; keep one of them.")
     roles = roles_of(columns, chosen or {}, source)
     features = () if "state" in roles or "next_state" in roles else feature_names(columns, source)
     needed = ("action", "reward") if features else REQUIRED
@@ -117,11 +120,3 @@ def roles_of(columns: Sequence[str], chosen: Mapping[str, str], source: str = ""
             )
         roles[role] = found[0]
     return roles
-
-
-def _check_repeated(columns: Iterable[str], source: str) -> None:
-    seen: set[str] = set()
-    for column in columns:
-        if column in seen:
-            raise UserError(f"{source}the column '{shown(column)}' is there more than once; keep one of them.")
-        seen.add(column)

@@ -16,7 +16,7 @@ from bellief.logs.axes import LARGEST_INDEX, Axis, Sizes
 from bellief.logs.fold import FALSE, LARGEST_REWARD, TRUE
 from bellief.logs.labels import LONGEST_LABEL, label_text, shown
 from bellief.logs.tables import to_numbers, to_text
-from bellief.logs.validated_rows import Columns
+from bellief.logs.tally import Columns
 
 ColumnsOfAnyKind = TypeVar("ColumnsOfAnyKind", bound=Any)
 
@@ -192,14 +192,11 @@ class Encoder:
         self._seen = np.union1d(self._seen, hashes[first])
         if "step" in frame:
             self.episodes.append(hashes)
-            self.steps.append(self._steps(frame))
+            steps = to_numbers(frame["step"])
+            if not np.isfinite(steps).all():
+                raise first_bad(frame, "step", ~np.isfinite(steps), self.rows, self.source, "it must be a number")
+            self.steps.append(steps)
         return first
-
-    def _steps(self, frame: pd.DataFrame) -> Float[np.ndarray, "n"]:
-        steps = to_numbers(frame["step"])
-        if not np.isfinite(steps).all():
-            raise first_bad(frame, "step", ~np.isfinite(steps), self.rows, self.source, "it must be a number")
-        return steps
 
     def in_order(self, rows: ColumnsOfAnyKind) -> ColumnsOfAnyKind:
         """All rows, episode by episode and step by step, where the log has both columns."""

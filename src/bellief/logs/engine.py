@@ -60,8 +60,8 @@ def execute_interruptibly(connection: "duckdb.DuckDBPyConnection", sql: str) -> 
     """Execute a statement that may take long, so that signals end it.
 
     Python runs the handler of a signal in the main thread, between two of its own steps; so the main thread waits here
-    while another one executes. A signal in the instant in which the statement begins may still be in vain: DuckDB can
-    stay in it for good when it is interrupted there.
+    while another one executes. A signal at the moment in which the statement begins may still have no effect: DuckDB
+    can block when it is interrupted there.
     """
     import duckdb
 
@@ -82,7 +82,7 @@ def execute_interruptibly(connection: "duckdb.DuckDBPyConnection", sql: str) -> 
         while not done.wait(0.05):
             pass
     except BaseException:
-        # A statement that is about to begin forgets an interrupt, and a busy connection refuses it: so it is repeated.
+        # An interrupt has no effect just before a statement begins or while the connection is busy: so it is repeated.
         while not done.is_set():
             with contextlib.suppress(duckdb.Error):
                 connection.interrupt()
@@ -103,12 +103,12 @@ def identifier(name: str) -> str:
 
 
 def path_literal(path: str) -> str:
-    """A path as DuckDB takes it, in which *, ? and [ stand for themselves."""
+    """A path as an SQL literal in which *, ? and [ are not wildcards."""
     return quoted("".join(f"[{letter}]" if letter in "*?[" else letter for letter in path))
 
 
 def relation(connection: "duckdb.DuckDBPyConnection", file: LogFile) -> Relation:
-    """A file as something to select from. DuckDB's own errors pass through; the caller knows what to do about them."""
+    """A file as something to select from. DuckDB's own errors are left to the caller."""
     if file.format == "parquet":
         sql = f"read_parquet({path_literal(file.path)}, file_row_number = true, hive_partitioning = false)"
         described = connection.execute(f"describe select * exclude (file_row_number) from {sql}").fetchall()

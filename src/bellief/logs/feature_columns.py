@@ -33,7 +33,7 @@ def feature_names(columns: Iterable[Any], source: str = "") -> tuple[str, ...]:
 
 
 def refuse_features(names: Sequence[str], source: str = "") -> None:
-    """Whoever counts states cannot work with vectors."""
+    """Raise an error where states are vectors, which cannot be counted."""
     if names:
         raise UserError(
             f"{source}the states of this log are vectors ({', '.join(map(shown, names[:4]))}), and only evaluate works "

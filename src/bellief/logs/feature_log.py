@@ -21,7 +21,7 @@ class FeatureTransitions(Transitions):
 
     Every way into `Transitions` gives one of these where states are vectors: arrays of the shape [n, D], columns
     `state_NAME` and `next_state_NAME` in the place of `state` and `next_state`, Minari datasets with Box observations.
-    A step that ended an episode needs its last state, too: from it one learns what ends episodes.
+    A step that ended an episode needs its last state, too: the boundary at which episodes end is learned from it.
 
     >>> import numpy as np
     >>> import bellief
@@ -50,7 +50,7 @@ class FeatureTransitions(Transitions):
         )
 
     def tally(self) -> Tally:
-        """Refused: counts belong to countable states."""
+        """Raises an error: only countable states have counts."""
         refuse_features(self.feature_names)
         raise AssertionError
 

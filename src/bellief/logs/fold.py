@@ -38,18 +38,8 @@ FAR = 1e-4
 LARGEST_REWARD = 1e100
 
 TRUE, FALSE = ("true", "t", "1", "1.0", "yes", "y"), ("false", "f", "0", "0.0", "no", "n", "")
-_WHOLE = (
-    "TINYINT",
-    "SMALLINT",
-    "INTEGER",
-    "BIGINT",
-    "UTINYINT",
-    "USMALLINT",
-    "UINTEGER",
-    "UBIGINT",
-    "HUGEINT",
-    "UHUGEINT",
-)
+_WIDE = ("UBIGINT", "HUGEINT", "UHUGEINT")
+_WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", *_WIDE)
 
 
 class Unit(NamedTuple):
@@ -79,7 +69,7 @@ class Episodes(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What one unit holds; states and actions as they stand in the file."""
+    """Counts of one unit; states and actions as in the file."""
 
     state: np.ndarray
     action: np.ndarray
@@ -105,7 +95,10 @@ def units(connection: "duckdb.DuckDBPyConnection", file: LogFile, taken: Taken) 
         f"select any_value(row_group_num_rows) from parquet_metadata({path_literal(file.path)}) group by row_group_id"
     )
     sizes = [int(row[0]) for row in connection.execute(f"{query} order by row_group_id").fetchall()]
-    least = unit_rows(sum(sizes))
+    rows = sum(sizes)
+    fitting = min(max(UNITS, rows // LARGEST_UNIT), rows // UNIT)
+    # An even number of units: two threads that fold three take as long as for four.
+    least = -(-rows // max(fitting // 2 * 2, 1))
     begin = end = 0
     for size in sizes:
         end += size
@@ -116,15 +109,8 @@ def units(connection: "duckdb.DuckDBPyConnection", file: LogFile, taken: Taken) 
         yield Unit(file, taken, source, begin, end)
 
 
-def unit_rows(rows: int) -> int:
-    """Rows of each unit of a file with so many rows."""
-    fitting = min(max(UNITS, rows // LARGEST_UNIT), rows // UNIT)
-    # An even number of units: two threads that fold three take as long as for four.
-    return -(-rows // max(fitting // 2 * 2, 1))
-
-
 def fold_unit(unit: Unit, connection: "duckdb.DuckDBPyConnection") -> Part | None:
-    """Counts of a unit; None where there are no rows. `Doubt` where a row is not plainly in order."""
+    """Counts of a unit; None where there are no rows. Raises `Doubt` where a row needs a closer look."""
     import duckdb
 
     if unit.file.compression == "gzip" and not sound_gzip(unit.file.path):
@@ -252,7 +238,7 @@ def _edge(connection: "duckdb.DuckDBPyConnection", rows: str, found: dict[str, n
 
 
 def _episodes(connection: "duckdb.DuckDBPyConnection", rows: str) -> Episodes:
-    """The first row of each episode: by step, or as they stand in the file."""
+    """The first row of each episode: by step, or in the order of the file."""
     first = f"select x, min(o) as o, arg_min(s, o) as s, count(*) - count(o) as gaps from {rows} group by x"
     query = f"select hash(coalesce(trim(x::varchar), 'nan')) as x, o, s, gaps from ({first})"
     found = connection.execute(query).fetchnumpy()
@@ -264,7 +250,7 @@ def _episodes(connection: "duckdb.DuckDBPyConnection", rows: str) -> Episodes:
 def key_expression(column: str, kind: str) -> str:
     """A state or an action of a column of this type: a whole number, a float or a text."""
     if kind in _WHOLE:
-        return column if kind not in ("UBIGINT", "HUGEINT", "UHUGEINT") else f"try_cast({column} as bigint)"
+        return f"try_cast({column} as bigint)" if kind in _WIDE else column
     if kind in ("FLOAT", "DOUBLE") or kind.startswith("DECIMAL"):
         return f"{column}::double"
     if kind == "VARCHAR" or kind.startswith("ENUM"):
@@ -306,12 +292,10 @@ class Folding:
         self.episodes = Episodes(np.zeros(0, np.uint64), np.zeros(0), np.zeros(0, np.int64))
 
     def add(self, part: Part | None, number: int) -> None:
-        """Account for unit `number`. Labels get their numbers in the order of units, so add them in order."""
-        if part is not None:
-            self._add(part, number)
+        """Account for unit `number`. Labels are numbered in the order of units, so add units in order."""
         self.parts += 1
-
-    def _add(self, part: Part, number: int) -> None:
+        if part is None:
+            return
         cells = len(part.state)
         every = _joined(part.state, part.following)
         codes = self.states.codes(every, np.append(np.zeros(cells, bool), part.terminated))

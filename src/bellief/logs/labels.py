@@ -16,7 +16,7 @@ LONGEST_LABEL = 1000
 
 
 def label_text(cell: Any) -> str | None:
-    """The label that a cell stands for, or None where it stands for none (empty, missing, a date, a list, 1.5)."""
+    """The label in a cell; None where it holds none (empty, missing, a date, a list, 1.5)."""
     if isinstance(cell, str):
         return cell.strip() or None
     if isinstance(cell, numbers.Integral):  # NumPy's whole numbers and truth values too
@@ -46,7 +46,7 @@ def name_of(index: int, labels: Labels) -> str:
 def find(kind: str, value: Any, size: int, labels: Labels, what: str | None = None) -> int:
     """Index of a state or action that a user named by its label or, where there are none, by its number.
 
-    `what` is what it was named for, if that has a name of its own.
+    `what` is the name of the option or argument, where it is not the kind.
     """
     if labels is not None:
         text = label_text(value)

@@ -1,4 +1,4 @@
-"""Where a log came from: what a command shows to the person who gave it."""
+"""Where a log came from: the files, and which column was used as what."""
 
 import dataclasses
 from collections import Counter
@@ -26,7 +26,7 @@ class Origin:
 
 
 def origin_from(files: Sequence[str], taken: "Sequence[Taken]") -> Origin:
-    """The columns of the first table stand for all; what was left unused, and what needs saying, is gathered."""
+    """The columns of the first table, and the unused columns and notes of all tables."""
     unused = dict.fromkeys(column for one in taken for column in one.unused)
     notes = dict.fromkeys(note for one in taken for note in one.notes)
     for name, times in Counter(files).items():

@@ -1,13 +1,12 @@
 """The files that a log consists of: globs and folders expanded, pipes read once, devices refused."""
 
-import contextlib
 import glob
 import os
 import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from bellief.errors import UserError
@@ -35,7 +34,7 @@ class LogFile(NamedTuple):
 
 
 def log_file(path: str | os.PathLike, name: str | None = None, format: str | None = None) -> LogFile:
-    """A file, by the ending of its name; whatever has none of the known ones is taken for CSV."""
+    """A file, by the ending of its name; a file with an unknown ending is read as CSV."""
     path = os.fspath(path)
     base, ending = os.path.splitext(path)
     compression = COMPRESSED.get(ending.lower())
@@ -45,11 +44,9 @@ def log_file(path: str | os.PathLike, name: str | None = None, format: str | Non
     return LogFile(path, path if name is None else name, found, compression)
 
 
-@contextlib.contextmanager
-def scratch_folder() -> Iterator[str]:
-    """A private folder for pipes, query results and what does not fit into memory; removed at the end."""
-    with tempfile.TemporaryDirectory(prefix="bellief-", ignore_cleanup_errors=True) as folder:
-        yield folder
+def scratch_folder() -> tempfile.TemporaryDirectory:
+    """A private folder for pipes, query results and what does not fit into memory; removed at the end of a `with`."""
+    return tempfile.TemporaryDirectory(prefix="bellief-", ignore_cleanup_errors=True)
 
 
 def expand(data: str | os.PathLike | Iterable[str | os.PathLike], scratch: str, format: str | None = None):
@@ -91,7 +88,7 @@ def regular_file(path: str | os.PathLike, scratch: str) -> LogFile:
     text = os.fspath(path)
     try:
         mode = os.stat(text).st_mode
-    except (OSError, ValueError):  # whoever opens it says why it cannot be read
+    except (OSError, ValueError):  # the error is raised where the file is opened
         return log_file(text, format="csv")
     if _is_pipe(mode):
         return _pipe(text, os.path.join(scratch, "pipe"))._replace(format="csv")
@@ -125,7 +122,7 @@ def _folder(folder: str, format: str | None) -> list[LogFile]:
 
 
 def _pipe(path: str, copy: str) -> LogFile:
-    """What a pipe holds, copied into a file, because it can be read only once; its first bytes tell the format."""
+    """A pipe, copied into a file, because it can be read only once; the first bytes determine the format."""
     try:
         same_as_stdin = os.path.samestat(os.stat(path), os.fstat(0))
     except OSError:

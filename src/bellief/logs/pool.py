@@ -1,26 +1,18 @@
-"""Units folded by threads of this process, a few at a time, and handed back in order."""
+"""Units folded by threads of this process, or by tasks on a Ray cluster, a few at a time and handed back in order."""
 
 import collections
 import concurrent.futures
 import contextlib
-import os
 import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from bellief.logs.engine import MEMORY, connect
 from bellief.logs.fold import Part, Unit, fold_unit
+from bellief.processors import cores
 
 if TYPE_CHECKING:
     import duckdb
-
-
-def default_threads() -> int:
-    """One for each processor that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not every system tells
-        return os.cpu_count() or 1
 
 
 class _Connections(threading.local):
@@ -30,9 +22,20 @@ class _Connections(threading.local):
 
 
 def fold_units(
-    units: Sequence[Unit], connection: "duckdb.DuckDBPyConnection", scratch: str, threads: int
+    units: Sequence[Unit],
+    connection: "duckdb.DuckDBPyConnection",
+    scratch: str,
+    engine: str,
+    address: str | None,
+    threads: int | None,
 ) -> Iterator[Part | None]:
     """The parts of units, in their order. An interrupt, or an error, stops the queries that are running."""
+    if engine == "ray":
+        from bellief.logs.ray_engine import fold_units_on_ray
+
+        yield from fold_units_on_ray(units, address)
+        return
+    threads = threads or cores()
     if threads == 1 or len(units) <= 1:
         yield from (fold_unit(unit, connection) for unit in units)
         return

@@ -27,8 +27,8 @@ class TableLog(NamedTuple):
 
 def frame_log(frame: pd.DataFrame, chosen: Mapping[str, str] | None = None, source: str = "") -> TableLog:
     """A data frame."""
-    taken = take([str(column) for column in frame.columns], chosen, source)
     frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
+    taken = take(list(frame.columns), chosen, source)
     return TableLog(source, taken, iter([_renamed(frame, taken)]))
 
 

@@ -1,4 +1,4 @@
-"""Reading tables that people made: every way in which a file can be unreadable becomes one sentence."""
+"""Tables read in pieces; every way in which a file can be unreadable has an error message of one sentence."""
 
 import contextlib
 import gzip
@@ -27,7 +27,7 @@ _WIDER = re.compile(r"(?<=C error: )Expected (\d+) fields")
 
 
 def read_table(path: str | Path, required: tuple[str, ...]) -> pd.DataFrame:
-    """A CSV file as text cells, with the required columns present; cells are judged by the caller, who knows them.
+    """A CSV file as text cells, with the required columns present; the caller validates cells.
 
     A pipe is read once, a device is refused.
     """

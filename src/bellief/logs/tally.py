@@ -1,10 +1,10 @@
-"""Counts of a log: all that a tabular belief ever learns from it, however long it is."""
+"""Counts of a log: the sufficient statistics of a tabular belief, of a size that does not depend on the rows."""
 
 import dataclasses
 import functools
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -15,13 +15,23 @@ from bellief.logs.axes import Sizes
 from bellief.logs.labels import Labels
 from bellief.logs.origin import Origin
 from bellief.logs.reward_moments import Moments
-from bellief.logs.validated_rows import Columns
 
 if TYPE_CHECKING:
     from bellief.logs.encode import Encoder
 
 # A cell in one number of 63 bits: state, action, terminated, next state + 1.
 _BITS = 21
+
+
+class Columns(NamedTuple):
+    """Validated rows. Until the last piece has been read, labels are numbered in the order of their appearance."""
+
+    state: Int[np.ndarray, "n"]
+    action: Int[np.ndarray, "n"]
+    reward: Float[np.ndarray, "n"]
+    next_state: Int[np.ndarray, "n"]
+    terminated: Bool[np.ndarray, "n"]
+    first: Bool[np.ndarray, "n"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -76,7 +86,7 @@ class Tally:
 
     @classmethod
     def assemble(cls, cells: Moments, starts: Int[np.ndarray, "s"], states: Any, actions: Any) -> "Tally":
-        """Counts from the moments of numbered cells, once `Axis.finish` tells the final numbers."""
+        """Counts from the moments of numbered cells, with the final numbers from `Axis.finish`."""
         (number_of_states, state_labels, new_states), (number_of_actions, action_labels, new_actions) = states, actions
         state, action, terminated, following = _unpack(cells.key)
         if new_states is not None:
@@ -100,7 +110,7 @@ class Tally:
 
     @classmethod
     def from_columns(cls, pieces: Iterable[Columns], encoder: "Encoder") -> "Tally":
-        """Fold validated pieces into counts; `encoder` knows the labels once all pieces were read."""
+        """Fold validated pieces into counts; `encoder` has all labels once all pieces are read."""
         parts, starts = [], np.zeros(0, np.int64)
         for piece in pieces:
             if len(piece.state):
@@ -121,6 +131,11 @@ class Tally:
         starts = np.bincount(rows.state[rows.first], minlength=states)
         return cls.assemble(cells, starts, (states, state_labels, None), (actions, action_labels, None))
 
+    def with_cells(self, state, action, following, terminated, moments: Iterable[np.ndarray]) -> "Tally":
+        """The same log with other cells: their names, and number, mean, squares, low and high of their rewards."""
+        columns: dict[str, Any] = dict(zip(CELL_FIELDS, (state, action, following, terminated, *moments), strict=True))
+        return dataclasses.replace(self, **columns)
+
     def save(self, path: str | os.PathLike) -> None:
         """Write a Parquet file that every command and `as_tally` read."""
         from bellief.logs.tally_files import save
@@ -128,11 +143,11 @@ class Tally:
         save(self, path)
 
     def statistics(self) -> "Tally":
-        """Itself, so that whatever takes a log takes its counts as well."""
+        """Itself, so that functions of a log take its counts as well."""
         return self
 
     def tally(self) -> "Tally":
-        """Itself, so that whatever takes a log takes its counts as well."""
+        """Itself, so that functions of a log take its counts as well."""
         return self
 
     @functools.cached_property

@@ -1,4 +1,4 @@
-"""Logged transitions, validated: what comes out of here can be trusted by everything after it."""
+"""Logged transitions, validated."""
 
 import dataclasses
 import functools
@@ -14,8 +14,7 @@ from bellief.errors import UserError
 from bellief.logs.axes import Sizes
 from bellief.logs.labels import Labels
 from bellief.logs.origin import Origin
-from bellief.logs.tally import Tally
-from bellief.logs.validated_rows import Columns
+from bellief.logs.tally import Columns, Tally
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,9 +32,9 @@ class Transitions:
     which also fixes their order. Without them numbers run to the largest seen, and labels are sorted. `labels` says
     whether cells are labels (True) or numbers from 0 (False); without it the first row decides.
 
-    A step that `terminated` may name the state in which the episode ended, in which nobody acts any more; where its
-    cell is empty, `next_state` is -1. A step that was `truncated`
-    ends the episode in the log but not in the world: its next state counts as any other. Without `episode`, an
+    A step that `terminated` may name the state in which the episode ended, which has no actions; where its cell is
+    empty, `next_state` is -1. A step that was `truncated` ends the episode in the log but not in the environment: its
+    next state counts as any other. Without `episode`, an
     episode begins with the first step, after an end, and wherever a step does not start in the state that the one
     before it led to.
 
@@ -134,7 +133,7 @@ class Transitions:
     ) -> "Transitions":
         """Read a CSV file: state, action, reward, next_state; optionally terminated, truncated, episode, step.
 
-        Whoever needs only values should prefer `Tally.from_file`, which keeps no rows.
+        `Tally.from_file` is enough for values, and keeps no rows.
         """
         return _from_file(path, "csv", states=states, actions=actions, labels=labels)
 
@@ -153,10 +152,8 @@ class Transitions:
     @classmethod
     def from_minari(cls, dataset: Any, *, states: int | None = None, actions: int | None = None) -> "Transitions":
         """Read a Minari dataset (or the name of one on this machine) with Discrete actions."""
-        from bellief.logs.sources import minari_log
-        from bellief.logs.validate import rows_of
-
-        return rows_of([minari_log(dataset)], states, actions, False)
+        named = f"minari:{dataset}" if isinstance(dataset, str) else dataset
+        return _from_file(named, None, states=states, actions=actions, labels=False)
 
     @classmethod
     def from_file(
@@ -212,7 +209,7 @@ class Transitions:
         return self._tally.start_distribution()
 
 
-def _from_file(path: str | os.PathLike, format: str | None, **options: Any) -> Transitions:
+def _from_file(path: Any, format: str | None, **options: Any) -> Transitions:
     from bellief.logs.read import as_transitions
 
     return as_transitions(path, format=format, **options)

@@ -58,7 +58,7 @@ def plot_curve(
     ax.set_xlabel("step")
     ax.set_ylabel(ylabel)
     for name, height in (reference or {}).items():
-        _draw_reference(ax, name, height)
+        draw_level(ax, f"{name} {height:.4g}", height)
     if label:
         legend = ax.legend(frameon=False, loc="best", fontsize=style.FONT_SIZE, labelcolor=style.INK)
         for text in legend.get_texts():
@@ -66,10 +66,11 @@ def plot_curve(
     return ax
 
 
-def _draw_reference(ax: "Axes", name: str, height: float) -> None:
+def draw_level(ax: "Axes", text: str, height: float) -> None:
+    """A horizontal line with its name."""
     ax.axhline(height, color=style.INK, linewidth=1.2, linestyle=(0, (4, 2)), zorder=1)
     ax.annotate(
-        f"{name} {height:.4g}",
+        text,
         xy=(0.01, height),
         xycoords=ax.get_yaxis_transform(),
         xytext=(0, 4),

@@ -1,4 +1,4 @@
-"""Pictures for decisions: policies side by side, what to collect, and how sure more data would make us."""
+"""Pictures for decisions: policies side by side, what to collect, and the effect of more data."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ def plot_policies(comparison: Any, ax: "Axes | None" = None) -> "Axes":
         colour = style.colour_of("joint") if comparison.names[number] == comparison.best else style.FAINT
         draw_row(ax, rows[number], level, limits, comparison.level, colour)
     names = [
-        f"{style.shortened(name)}\nbest: {_percent(chance)}"
+        f"{style.shortened(name)}\nbest: {style.percent(chance)}"
         for name, chance in zip(comparison.names, chances, strict=True)
     ]
     ax.set_xlim(*limits)
@@ -86,7 +86,3 @@ def plot_collection(plan: Any, top: int = 10, ax: "Axes | None" = None) -> "Axes
         times = "one more visit" if plan.visits == 1 else f"{plan.visits:,} more visits"
         set_title(ax, f"What {times} of a pair would tell")
     return ax
-
-
-def _percent(share: float) -> str:
-    return "under 0.1%" if share < 0.0005 else "over 99.9%" if share > 0.9995 else f"{share:.1%}"

@@ -1,6 +1,7 @@
 """The house look: one colour per agent and method, quiet axes, and files that are equal whenever the pictures are."""
 
 import io
+import math
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 INK = "#333333"
 FAINT = "#8a8a8a"
 
-# Okabe and Ito's colours, which people with any kind of colour vision can tell apart, and a few darker ones. What the
-# paper prints is vermillion and what is ours is blue, for value beliefs and for agents alike.
+# Okabe and Ito's colours, distinct for every kind of colour vision, and a few darker ones. The paper's methods are
+# vermillion and ours are blue, for value beliefs and for agents alike.
 COLOURS = {
     "bbi": "#D55E00",
     "bbi-optimistic": "#0072B2",
@@ -52,6 +53,18 @@ def colour_of(name: str) -> str:
     """The colour of an agent or method; a name not in `COLOURS` always gets the same one of the other colours."""
     key = name.lower()
     return COLOURS[key] if key in COLOURS else _OTHERS[zlib.crc32(key.encode()) % len(_OTHERS)]
+
+
+def number(value: float | None, decimals: int | None = None) -> str:
+    """Four digits or `decimals` of them after the point, a real minus sign, and a dash where there is no number."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    return (f"{value:.4g}" if decimals is None else f"{value:.{decimals}f}").replace("-", "−")
+
+
+def percent(share: float) -> str:
+    """One decimal; never 0% or 100%, because the number of draws is finite."""
+    return "under 0.1%" if share < 0.0005 else "over 99.9%" if share > 0.9995 else f"{share:.1%}"
 
 
 def shortened(label: str, length: int = 24) -> str:
@@ -97,7 +110,7 @@ def without_scale(axes: "Axes") -> "Axes":
     return axes
 
 
-def to_bytes(figure: "Figure", kind: str, transparent: bool = False) -> bytes:
+def to_bytes(figure: Any, kind: str, transparent: bool = False) -> bytes:
     """The picture as `png`, `svg` or `pdf`; equal pictures give equal bytes."""
     import matplotlib
 

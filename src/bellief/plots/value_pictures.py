@@ -33,7 +33,7 @@ def plot_posterior(posterior: Any, states: Sequence[int] | None = None, ax: "Axe
     `posterior` is a `ValuePosterior` or anything with its attributes. Without `states`, all of them up to eight, else
     the value averaged over first states. Every row is scaled to the same height, so that a sharp and a vague posterior
     can both be read; the horizontal axis leaves out far tails. Draws on `ax` where one is given, else on a new figure
-    that pyplot does not know of: end a notebook cell with `.figure` to see it.
+    that pyplot does not manage: end a notebook cell with `.figure` to see it.
     """
     rows = _rows(posterior, states)
     if ax is None:

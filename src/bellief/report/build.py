@@ -4,35 +4,18 @@ All text is plain text and is escaped by the template; pictures travel inside th
 """
 
 import base64
-from typing import TYPE_CHECKING
+from typing import Any
 
+from bellief.plots.html_templates import get_template
 from bellief.plots.style import to_bytes
 from bellief.report.document import Document
 
-if TYPE_CHECKING:
-    from jinja2 import Template
-    from matplotlib.figure import Figure
 
-
-def embed(figure: "Figure") -> str:
+def embed(figure: Any) -> str:
     """A figure as an address that holds the picture itself, its ground transparent."""
     return "data:image/svg+xml;base64," + base64.b64encode(to_bytes(figure, "svg", transparent=True)).decode()
 
 
-def get_template(name: str) -> "Template":
-    """A template that escapes everything and refuses names it does not know."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("bellief.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(name)
-
-
 def render(page: Document) -> str:
     """The page as one HTML document: sections with pictures and tables; charts and verdicts need a script."""
-    return get_template("plain.html").render(page=page)
+    return get_template("bellief.report", "plain.html").render(page=page)

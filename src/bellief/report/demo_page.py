@@ -139,7 +139,7 @@ def _posterior_section(evaluations, shown: Sequence[Evaluated], distances: pd.Da
 
 
 def _about_the_prior(shown: Sequence[Evaluated]) -> str:
-    """A posterior is only as good as its prior; say so where the real value shows it."""
+    """A sentence about the prior, where the real value lies outside the interval."""
     missed = []
     for item in shown:
         low, high = _interval(item.reference)

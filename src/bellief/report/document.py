@@ -1,8 +1,7 @@
-"""What a report says, apart from how it looks: plain data that `bellief.report.interactive` turns into one page with
+"""The content of a report without its layout: plain data that `bellief.report.interactive` turns into one page with
 charts to explore, and `bellief.report.build` into a plain one without a script.
 
-Everything is given as text, numbers and bytes; nothing here knows where they came from. Text is text: whatever it
-holds is shown as it is, never as markup.
+Everything is text, numbers and bytes. Text is shown as it is, never as markup.
 
 >>> from bellief.report import document
 >>> curve = document.Curve("PSRL", x=[1, 10], mean=[0.5, 3.6])
@@ -69,7 +68,7 @@ class Table(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A picture with the words that stand for it: the bytes of a PNG, or an address that holds the picture itself.
+    """A picture with its alternative text: the bytes of a PNG, or an address that holds the picture itself.
 
     `narrow` is the address of the same picture drawn for a phone, `files` are linked; plain pages show them.
     """
@@ -87,7 +86,7 @@ class Picture(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What became of one claim. `item` is the anchor of the section that it belongs to, or just a name."""
+    """The result of checking one claim. `item` is the anchor of the section that it belongs to, or just a name."""
 
     item: str
     claim: str

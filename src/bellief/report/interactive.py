@@ -1,8 +1,8 @@
 """`render`: a `Document` as one HTML file that works from a disk, without a network, and without JavaScript.
 
 The same document gives the same bytes. All text is escaped by the template; data for the script is JSON in which no
-character can end the element it stands in. The page forbids itself, by its Content-Security-Policy, to load anything
-and to run any script or style but its own, which are named by their hashes.
+character can end the element that contains it. The Content-Security-Policy of the page allows no loading
+and only its own script and style, which are identified by their hashes.
 """
 
 import base64
@@ -16,9 +16,9 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from bellief.plots.html_templates import get_template
 from bellief.plots.style import COLOURS
 from bellief.report import document as said
-from bellief.report.build import get_template
 from bellief.report.document import Chart, Document, Picture, Section, Table
 
 # The signs of verdicts: class and a character, so that no meaning depends on colour alone.
@@ -49,7 +49,7 @@ def render(document: Document) -> str:
     css, script = (_asset(f"interactive.{kind}") for kind in ("css", "js"))
     ids = _ids([section.anchor for section in document.sections])
     looks = _looks(document)
-    page = get_template("interactive.html").render(
+    page = get_template("bellief.report", "interactive.html").render(
         document=document,
         policy=_policy(css, script),
         css=Markup(css),
@@ -65,7 +65,7 @@ def render(document: Document) -> str:
             _section(section, name, document, looks) for section, name in zip(document.sections, ids, strict=True)
         ],
     )
-    # What UTF-8 or HTML cannot hold is shown as the character for that.
+    # Characters that UTF-8 or HTML do not allow are replaced by U+FFFD.
     return page.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
 
 
@@ -89,7 +89,7 @@ def _order(verdict: str) -> int:
 
 
 def _ids(anchors: Sequence[str]) -> list[str]:
-    """Names that can stand in an address, each once, and none that the page itself uses."""
+    """Names that are valid in an address, each once, and none that the page itself uses."""
     taken, found = {"main", "made", "made-title", "verdicts", "verdicts-title"}, []
     for anchor in anchors:
         name = base = re.sub(r"[^A-Za-z0-9_.:-]", "-", anchor) or "section"
@@ -215,7 +215,7 @@ def _numbers(values: Iterable[float]) -> list[float | None]:
 
 
 def _json(data: Any) -> str:
-    """JSON that cannot end the element it stands in."""
+    """JSON that cannot end the element that contains it."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")

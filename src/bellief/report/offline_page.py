@@ -13,6 +13,7 @@ from bellief.decisions.policy_comparison import PolicyComparison
 from bellief.evaluation.posterior import ValuePosterior
 from bellief.files import write_whole
 from bellief.plots.decisions import plot_collection, plot_forecasts, plot_policies
+from bellief.plots.style import number, percent
 from bellief.plots.value_pictures import plot_posterior
 from bellief.report.build import embed, render
 from bellief.report.document import Document, Picture, Section, Table
@@ -30,20 +31,6 @@ def write_report(result: Any, path: Path, command: str, version: str) -> Path:
     }
     page = builders[type(result)](result, f"Made by Bellief {version}: {command}")
     return write_whole(path, render(page).encode())
-
-
-def _drawn(axes: Any) -> str:
-    return embed(axes.figure)
-
-
-def number(value: float | None) -> str:
-    """Four digits, a real minus sign, and a dash for what does not exist."""
-    return "–" if value is None else f"{value:.4g}".replace("-", "−")
-
-
-def percent(share: float) -> str:
-    """One decimal; draws are never so many that nothing, or everything, would be sure."""
-    return "under 0.1%" if share < 0.0005 else "over 99.9%" if share > 0.9995 else f"{share:.1%}"
 
 
 def posterior_page(posterior: ValuePosterior, footer: str = "") -> Document:
@@ -75,7 +62,7 @@ def _posterior_section(posterior: ValuePosterior, title: str = "Value by state")
     )
     start = posterior.start_summary()
     picture = Picture(
-        address=_drawn(plot_posterior(posterior)),
+        address=embed(plot_posterior(posterior).figure),
         alt=f"Posterior density of the value; start value {number(start['mean'])}, from {number(start['low'])} "
         f"to {number(start['high'])}.",
         title=f"Posterior density, each scaled to the same height; shaded: the {posterior.level:.0%} interval.",
@@ -84,7 +71,7 @@ def _posterior_section(posterior: ValuePosterior, title: str = "Value by state")
 
 
 def _told(posterior: ValuePosterior) -> list[str]:
-    """That the log cannot tell comes first."""
+    """The warning that the log does not determine the value, where there is one."""
     return [] if posterior.cannot_tell is None else [posterior.cannot_tell]
 
 
@@ -105,7 +92,7 @@ def comparison_page(comparison: PolicyComparison, footer: str = "") -> Document:
     title = "How much more data would settle it?"
     if comparison.forecasts:
         picture = Picture(
-            address=_drawn(plot_forecasts(comparison)),
+            address=embed(plot_forecasts(comparison).figure),
             alt="Chance of choosing the best policy against the number of further transitions.",
             title="By simulation: worlds are drawn from the posterior, produce further data as the log was made, and "
             "the choice is made anew. Bars: one standard error over worlds.",
@@ -139,7 +126,7 @@ def _policies_section(comparison: PolicyComparison, document: dict[str, Any]) ->
         notes=["Expected regret: what choosing the policy costs on average, against whichever is really the best."],
     )
     picture = Picture(
-        address=_drawn(plot_policies(comparison)),
+        address=embed(plot_policies(comparison).figure),
         alt=f"Densities of the policies' values; {comparison.best} has the highest mean.",
         title="All policies are valued in the same sampled worlds, so that what they share cancels in comparisons.",
     )
@@ -184,7 +171,7 @@ def improvement_page(improvement: Improvement, footer: str = "") -> Document:
     )
     comparison = improvement.comparison
     picture = Picture(
-        address=_drawn(plot_policies(comparison)),
+        address=embed(plot_policies(comparison).figure),
         alt="Densities of the value of the improved policy and of what the log did.",
         title="Both valued in the same sampled worlds.",
     )
@@ -218,7 +205,7 @@ def collection_page(plan: CollectionPlan, footer: str = "") -> Document:
         notes=["Visits by the policy: expected and discounted. Shares are to first order and may exceed what is left."],
     )
     picture = Picture(
-        address=_drawn(plot_collection(plan)),
+        address=embed(plot_collection(plan).figure),
         alt="The most telling state-action pairs as bars.",
         title="Pairs that the policy never uses are left out.",
     )

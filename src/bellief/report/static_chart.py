@@ -10,6 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from bellief.plots import style
+from bellief.plots.curves import draw_level
 from bellief.report.document import Chart, Curve
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def draw(chart: Chart, looks: Sequence[tuple[str, int]], alt: str) -> Markup:
         _draw_curve(axes, curve, look, number, log)
     for name, height in chart.lines:
         if math.isfinite(height):
-            _draw_level(axes, f"{name} {height:.4g}", height)
+            draw_level(axes, _plain(f"{name} {height:.4g}"), height)
     if log:
         axes.set_xscale("log")
     axes.margins(x=0.01)
@@ -35,7 +36,7 @@ def draw(chart: Chart, looks: Sequence[tuple[str, int]], alt: str) -> Markup:
     axes.set_ylabel(_plain(chart.y_label), parse_math=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # characters that the font does not have
-        content = style.to_bytes(axes.figure, "svg")  # type: ignore[arg-type]
+        content = style.to_bytes(axes.figure, "svg")
     address = "data:image/svg+xml;base64," + base64.b64encode(content).decode()
     return Markup('<img alt="{}" src="{}">').format(alt, address)
 
@@ -62,20 +63,6 @@ def _draw_curve(axes: "Axes", curve: Curve, look: tuple[str, int], number: int, 
     gap = np.concatenate([[True], ~np.isfinite(x + mean), [True]])
     alone = ~gap[1:-1] & gap[:-2] & gap[2:]
     axes.plot(x[alone], mean[alone], "o", markersize=width, color=colour, zorder=4)
-
-
-def _draw_level(axes: "Axes", name: str, height: float) -> None:
-    axes.axhline(height, color=style.INK, linewidth=1.2, linestyle=(0, (4, 2)), zorder=1)
-    axes.annotate(
-        _plain(name),
-        xy=(0.01, height),
-        xycoords=axes.get_yaxis_transform(),
-        xytext=(0, 4),
-        textcoords="offset points",
-        color=style.INK,
-        size=style.FONT_SIZE - 0.5,
-        parse_math=False,
-    )
 
 
 def _plain(text: str) -> str:
