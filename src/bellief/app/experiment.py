@@ -153,7 +153,7 @@ def _point(step: int, runs: dict[int, float]) -> tuple[int, float, float, float]
 
 
 class Watcher:
-    """Checkpoints that keep nothing and show everything (see `experiments.checkpoints.Checkpoints`)."""
+    """Checkpoints that keep nothing and show everything (see `experiments.batches.Checkpoints`)."""
 
     def __init__(self, experiment: Experiment, environment: Environment, name: str, shown: bool):
         self.experiment, self.name = experiment, name

@@ -1,9 +1,8 @@
 """`bellief.run`: many runs of one agent in one environment."""
 
 import dataclasses
-import functools
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,14 +12,11 @@ from bellief.agents.schedule import steps_of
 from bellief.envs import Environment
 from bellief.envs.box import BoxEnvironment
 from bellief.errors import UserError
-from bellief.experiments.batches import by_run, run_batches
-from bellief.experiments.checkpoints import Checkpoints
-from bellief.experiments.compiled_steps import batch_keys
+from bellief.experiments.batches import Checkpoints, by_run, run_batches
 from bellief.experiments.event_collector import EPISODE_COUNTS, Collector
-from bellief.experiments.event_loop import Snapshot
 from bellief.experiments.results import RunResult, check_size, reading_steps
 from bellief.experiments.settings import build_config
-from bellief.experiments.task import inform, open_task
+from bellief.experiments.task import Case, inform, open_task
 from bellief.fast.placement import at_work, start_gpu
 from bellief.registry import AGENTS, CONTINUOUS, announce, find
 
@@ -103,27 +99,21 @@ def run(
     places = task.places(device, width, module, config)
     start_gpu(places)
     began = time.perf_counter()
-    reading = sorted({*reading_steps(steps), *(step for step in readings if 0 < step <= steps)})
+    reading = reading_steps(steps, [step for step in readings if step > 0])
     if task.kind == CONTINUOUS:
         check_size(steps, runs, 3 * len(reading), longest_gap)
     else:
         check_size(steps, runs, len(reading), longest_gap, task.spaces.states * task.spaces.actions)
     # An agent that schedules its plans itself reports the last one at each reading.
     plans = reading if is_self_scheduled(config) else steps_of(module, steps, longest_gap)
-
-    def events(numbers: range, resume: Snapshot | None) -> Generator[Any]:
-        return task.batch(seed, agent, numbers, module, config, plans, reading, half_life, resume, places)
-
-    def shapes(numbers: range) -> Any:
-        return task.shapes(batch_keys(seed, task.name, agent, numbers), module, config)
-
+    case = Case(task, agent, module, config, seed, plans, reading, half_life, places)
     # Real environments with continuous states take so long to step that the last batch is not padded.
     padded = not (task.real and task.kind == CONTINUOUS)
     last = first_run + runs
     batches = [
         range(first, first + width if padded else min(first + width, last)) for first in range(first_run, last, width)
     ]
-    collected = run_batches(batches, events, len(plans), progress, places, checkpoints, shapes)
+    collected = run_batches(case, batches, progress, checkpoints)
 
     def joined(part: Callable[[Collector], np.ndarray]) -> np.ndarray:
         return np.concatenate([part(one) for one in collected])[:runs]
@@ -132,7 +122,7 @@ def run(
     if task.kind != CONTINUOUS:
         with at_work(places):
             policies = joined(lambda one: one.policies(module, config))
-    counted = EPISODE_COUNTS if task.kind == CONTINUOUS else ()
+    counts = [one.episode_counts() for one in collected] if task.kind == CONTINUOUS else []
     return RunResult(
         env=task.name,
         agent=agent,
@@ -150,9 +140,5 @@ def run(
         info=by_run([one.plan_columns() for one in collected], width, runs),
         updates=len(plans),
         seconds=time.perf_counter() - began,
-        **{name: joined(functools.partial(_counts, name)) for name in counted},
+        **{name: np.concatenate([one[name] for one in counts])[:runs] for name in EPISODE_COUNTS if counts},
     )
-
-
-def _counts(name: str, collected: Collector) -> np.ndarray:
-    return collected.episode_counts()[name]

@@ -51,7 +51,7 @@ def measure(identity: dict[str, Any]) -> Costs:
     chunk = Chunk({**identity, "steps": min(identity["steps"], STEPS), "readings": []})
     calls: list[tuple[float, int, int]] = []
     plans, done, began = 0, 0, time.perf_counter()
-    with placement.at_work(chunk.places):
+    with placement.at_work(chunk.case.places):
         for event in chunk.events(None):
             if isinstance(event, Plan):
                 plans += 1

@@ -104,7 +104,7 @@ def agent_name(identity: dict[str, Any]) -> str:
 def plan_steps(identity: dict[str, Any]) -> list[int]:
     """The steps at which the agent of a cell plans, or reports its last plan where it schedules them itself."""
     if identity["agent"]["settings"].get("schedule") in SELF_SCHEDULED:
-        return sorted({*reading_steps(identity["steps"]), *identity["readings"]})
+        return reading_steps(identity["steps"], identity["readings"])
     return steps_of(agent_module(identity), identity["steps"])
 
 
