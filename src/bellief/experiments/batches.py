@@ -16,7 +16,6 @@ from bellief.experiments.event_loop import Plan, Snapshot
 from bellief.experiments.gymnasium_agents import ReplayError
 from bellief.experiments.task import Case
 from bellief.fast import placement
-from bellief.fast.placement import Places
 from bellief.processors import cores
 
 if TYPE_CHECKING:
@@ -24,31 +23,31 @@ if TYPE_CHECKING:
 
 
 class Checkpoints(Protocol):
-    """Keeps where groups of runs stand; a group is named by the numbers of its runs."""
+    """Saves the state of batches of runs; a batch is identified by the numbers of its runs."""
 
     def load(self, numbers: range, shapes: Callable[[], Any]) -> tuple[Snapshot, Collector] | None:
-        """Where a group stands; `shapes` gives the shapes and dtypes that its runs must have."""
+        """The saved state of a batch; `shapes` gives the shapes and dtypes that its runs must have."""
 
     def due(self, numbers: range) -> bool:
         """Whether it is time for another checkpoint."""
 
     def save(self, numbers: range, snapshot: Snapshot, gathered: Collector) -> None:
-        """Keep a checkpoint."""
+        """Save a checkpoint."""
 
 
 class Progress:
-    """Adds up the plans of all batches and passes the fraction on."""
+    """Adds up the plans of all batches and reports the finished fraction."""
 
     def __init__(self, callback: Callable[[float], None] | None, total: int):
         self.callback, self.total, self.done, self.lock = callback, max(total, 1), 0, threading.Lock()
         self.stopped = False
 
     def stop(self) -> None:
-        """Make every group of runs end at its next plan, or at its next checkpoint where there are any."""
+        """Make every batch end at its next plan, or at its next checkpoint where there are any."""
         self.stopped = True
 
     def tick(self, plans: int = 1, may_stop: bool = False) -> None:
-        """So many more plans are done; ends the caller where that was asked for."""
+        """Count finished plans; with `may_stop`, end the caller if `stop` was called."""
         if self.stopped and may_stop:
             raise CancelledError
         with self.lock:
@@ -58,8 +57,8 @@ class Progress:
 
 
 def gather(stream: Generator[Any], gathered: Collector, progress: Progress) -> Collector:
-    """Collect the events of a group of runs."""
-    # Closed at once where something fails, so that no environment stays open while an error is on its way.
+    """Collect the events of a batch."""
+    # Closed at once where something fails, so that no environment stays open while an error is raised.
     with contextlib.closing(stream) as events:
         for event in events:
             gathered.add(event)
@@ -152,7 +151,7 @@ def by_run(batches: list[dict[str, np.ndarray]], width: int, runs: int) -> "pd.D
     return pd.DataFrame({"run": numbers[real]} | {name: column[real] for name, column in others.items()})
 
 
-def workers(batches: int, places: Places) -> int:
+def workers(batches: int, places: placement.Places) -> int:
     """Batches at once: as many as there are cores; with a GPU two, so that one steps while another plans."""
     most = cores() // places.step.size if places.plan.devices.flat[0].platform == "cpu" else 2
     return max(1, min(batches, most))

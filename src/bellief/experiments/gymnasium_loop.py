@@ -48,9 +48,10 @@ def run_batch(
     half_life: float,
     resume: Snapshot | None = None,
 ) -> Generator[Any]:
-    """Run a batch of `gymnasium_agents` to the last reading step; a time limit begins a new episode but is not an end of the MDP.
+    """Run a batch to the last reading step, with agents from `gymnasium_agents`.
 
-    With `resume`, only what comes after that snapshot is yielded.
+    A time limit begins a new episode but is not an end of the MDP. With `resume`, only what comes after that snapshot
+    is yielded.
     """
     spaces, last = agents.spaces, max(reading_steps)
     box = isinstance(spaces, BoxSpaces)

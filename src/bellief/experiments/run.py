@@ -11,7 +11,7 @@ from bellief.agents.agenda import is_self_scheduled
 from bellief.agents.schedule import steps_of
 from bellief.envs import Environment
 from bellief.envs.box import BoxEnvironment
-from bellief.errors import UserError
+from bellief.errors import UserError, require
 from bellief.experiments.batches import Checkpoints, by_run, run_batches
 from bellief.experiments.event_collector import EPISODE_COUNTS, Collector
 from bellief.experiments.results import RunResult, check_size, reading_steps
@@ -61,33 +61,28 @@ def run(
         device: `cpu`; `gpu`, where agents plan on the GPU while environments with a known model step on the host; or
             `auto`, a GPU where JAX has one, but the CPU where plans are light: those of PSRL and MMBI with few states,
             and of agents that plan nothing, for up to ten runs at once. Results of two devices differ in rounding.
-        readings: steps at which to read the curves, besides the usual ones.
+        readings: more steps at which to read the curves, in addition to the usual ones.
         longest_gap: plan at least every so many steps. The paper's updates come ever more rarely; where an agent can
             repeat itself without moving, at a wall or by a refused pick-up, it learns one thing an update. Not for
             agents with another schedule than `triangular`.
         first_run: number of the first run, for experiments that are spread over several processes.
-        progress: called with the finished fraction from time to time.
-        checkpoints: keeps where the runs stand, as `bellief run --out` does, to go on after an interruption.
+        progress: called with the finished fraction, several times during the computation.
+        checkpoints: saves the state of the runs, as `bellief run --out` does, to continue after an interruption.
 
     >>> import bellief
     >>> result = bellief.run("nchain", "q-learning", steps=30, runs=2)
     >>> result.total.shape[0], result.policies.shape
     (2, (2, 5, 2))
     """
-    if not 1 <= steps < 2**31:
-        raise UserError(f"steps must lie between 1 and {2**31 - 1}, not {steps}.")
-    if runs < 1:
-        raise UserError(f"runs must be at least 1, not {runs}.")
-    if not half_life > 0:
-        raise UserError(f"half_life must be positive, not {half_life}.")
+    require(1 <= steps < 2**31, f"steps must lie between 1 and {2**31 - 1}, not {steps}.")
+    require(runs >= 1, f"runs must be at least 1, not {runs}.")
+    require(half_life > 0, f"half_life must be positive, not {half_life}.")
     if width is not None and width < 1:
         raise UserError(f"width must be at least 1, not {width}.")
-    if first_run < 0:
-        raise UserError(f"first_run must be zero or more, not {first_run}.")
+    require(first_run >= 0, f"first_run must be zero or more, not {first_run}.")
     if longest_gap is not None and longest_gap < 1:
         raise UserError(f"longest_gap must be at least 1, not {longest_gap}.")
-    if not 0 <= seed < 2**32:
-        raise UserError(f"seed must lie between 0 and {2**32 - 1}, not {seed}.")
+    require(0 <= seed < 2**32, f"seed must lie between 0 and {2**32 - 1}, not {seed}.")
     entry = find(AGENTS, "agent", agent)
     task = open_task(env, env_settings or {}, table, bins)
     module = entry.load_for(task.kind, task.name)

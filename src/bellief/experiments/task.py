@@ -21,7 +21,6 @@ from bellief.experiments.compiled_steps import RunKeys, batch_keys
 from bellief.experiments.event_loop import Snapshot
 from bellief.experiments.gymnasium_agents import ScheduledAgents, SelfScheduledAgents
 from bellief.fast import placement
-from bellief.fast.placement import Places
 from bellief.mdp.bellman import long_run_average
 from bellief.registry import CONTINUOUS, DISCRETE, looks_like_gymnasium
 from bellief.types import BoxSpaces, default_precision
@@ -40,7 +39,7 @@ class Case(NamedTuple):
     plans: list[int]
     readings: list[int]
     half_life: float
-    places: Places
+    places: placement.Places
 
     def keys(self, numbers: range) -> RunKeys:
         """The keys of the runs with these numbers."""
@@ -74,7 +73,7 @@ class Task:
         del policy
         return np.nan
 
-    def places(self, device: str, width: int, agent: Any, config: Any = None) -> Places:
+    def places(self, device: str, width: int, agent: Any, config: Any = None) -> placement.Places:
         """Devices for a batch. Continuous states step where they plan: stepping costs little compared with fitting.
         Agents that schedule their plans themselves step and plan on one CPU device.
         """
@@ -87,7 +86,7 @@ class Task:
             return placement.find_places("cpu" if device == "auto" else device, 1)
         if self.kind == CONTINUOUS:
             place = placement.find_places(device, 1).plan
-            return Places(place, place)
+            return placement.Places(place, place)
         return placement.find_places(device, width, placement.plans_lightly(agent, self.spaces, width))
 
     def default_width(self, device: str, runs: int, agent: Any, config: Any = None) -> int:

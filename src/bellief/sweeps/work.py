@@ -1,4 +1,4 @@
-"""Computing one cell, from the beginning or from a checkpoint. Engines differ in where this runs, not in what it is."""
+"""Computing one cell, from the beginning or from a checkpoint. Engines differ only in where this runs."""
 
 import contextlib
 import time
@@ -45,7 +45,7 @@ class Restarted(NamedTuple):
 
 
 class Stopped(NamedTuple):
-    """The cell was left where its last checkpoint is."""
+    """The cell was stopped at its last checkpoint."""
 
 
 class Finished(NamedTuple):
