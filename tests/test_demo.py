@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bellief.demo import POLICIES, SHOWN, Size, _best_average, run_demo, simulate
+from bellief.demo import POLICIES, SHOWN, Size, run_demo, simulate
 from bellief.envs import make
 from bellief.errors import UserError
+from bellief.experiments.compare import best_average
 from bellief.report.build import render
 from bellief.report.document import Document, Picture, Section, Table
 
@@ -120,7 +121,7 @@ def test_simulated_steps_follow_the_chain():
 
 
 def test_the_best_average_reward_is_known():
-    assert _best_average(make("nchain")) == pytest.approx(3.6768)
+    assert best_average(make("nchain")) == pytest.approx(3.6768)
 
 
 def test_a_file_in_the_way_is_refused(tmp_path):

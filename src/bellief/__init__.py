@@ -31,36 +31,26 @@ if TYPE_CHECKING:
 
     __version__: str
 
-_HOMES = {
-    "AgentComparison": "bellief.experiments",
-    "compare_agents": "bellief.experiments",
-    "RunResult": "bellief.experiments",
-    "SavedAgent": "bellief.agents.saved_agent",
-    "load_agent": "bellief.agents.saved_agent",
-    "save_agent": "bellief.agents.saved_agent",
-    "CollectionPlan": "bellief.decisions.collect",
-    "FeatureSettings": "bellief.evaluation.feature_evaluation",
-    "FeatureTransitions": "bellief.logs",
-    "Improvement": "bellief.decisions.improvement",
-    "LogStatistics": "bellief.logs",
-    "PolicyComparison": "bellief.decisions.policy_comparison",
-    "Tally": "bellief.logs",
-    "Transitions": "bellief.logs",
-    "ValuePosterior": "bellief.evaluation.posterior",
-    "certify": "bellief.decisions.certificates",
-    "check": "bellief.decisions.log_check",
-    "collect_next": "bellief.decisions.collect",
-    "compare": "bellief.decisions.policy_comparison",
-    "evaluate": "bellief.evaluation.policy_value",
-    "evaluate_features": "bellief.evaluation.feature_evaluation",
-    "improve": "bellief.decisions.improvement",
-    "prior_sensitivity": "bellief.decisions.sensitivity",
-    "variance_split": "bellief.decisions.return_variance",
-    "as_tally": "bellief.logs",
-    "as_transitions": "bellief.logs",
-    "make": "bellief.envs",
-    "run": "bellief.experiments",
+_PACKAGES = {
+    "bellief.agents.saved_agent": ("SavedAgent", "load_agent", "save_agent"),
+    "bellief.decisions": (
+        "CollectionPlan",
+        "Improvement",
+        "PolicyComparison",
+        "certify",
+        "check",
+        "collect_next",
+        "compare",
+        "improve",
+        "prior_sensitivity",
+        "variance_split",
+    ),
+    "bellief.envs": ("make",),
+    "bellief.evaluation": ("FeatureSettings", "ValuePosterior", "evaluate", "evaluate_features"),
+    "bellief.experiments": ("AgentComparison", "RunResult", "compare_agents", "run"),
+    "bellief.logs": ("FeatureTransitions", "LogStatistics", "Tally", "Transitions", "as_tally", "as_transitions"),
 }
+_HOMES = {name: package for package, names in _PACKAGES.items() for name in names}
 
 __all__ = [
     "AgentComparison",

@@ -1,7 +1,6 @@
 """`bellief demo`: two small experiments, their pictures, and a page that explains them, in under two minutes."""
 
 import dataclasses
-import itertools
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from bellief.envs import Environment, make
-from bellief.errors import UserError
+from bellief.errors import UserError, require
 from bellief.evaluation import evaluate
-from bellief.experiments import RunResult, run
+from bellief.experiments import RunResult, compare_agents
 from bellief.files import to_csv, write_whole
 from bellief.logs import Transitions
-from bellief.mdp.bellman import evaluate_exact, long_run_average
+from bellief.mdp.bellman import evaluate_exact
 from bellief.plots.style import save
 from bellief.report import demo_page, demo_results
 from bellief.report.build import render
@@ -24,6 +23,8 @@ from bellief.report.build import render
 # The paper's policy takes "the first action" with probability 0.8 and does not say which that is: both readings.
 POLICIES = {"80% forward": (0.2, 0.8), "80% back": (0.8, 0.2)}
 SHOWN = "80% forward"
+# BBI with the paper's rule and with the optimistic one.
+AGENTS = ["bbi=bbi-paper", "bbi-optimistic=bbi-paper:rule=optimistic"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,8 +63,7 @@ def run_demo(
         size: how much to compute, instead of what `quick` says.
     """
     size = size or (QUICK if quick else NORMAL)
-    if not 0 <= seed < 2**32:
-        raise UserError(f"seed must lie between 0 and {2**32 - 1}, not {seed}.")
+    require(0 <= seed < 2**32, f"seed must lie between 0 and {2**32 - 1}, not {seed}.")
     out = _prepare_folder(Path(out))
     report = progress or (lambda fraction: None)
     environment = make("nchain")
@@ -74,8 +74,18 @@ def run_demo(
     _tell_distances(distances, echo)
 
     echo(f"2. Learning: {size.runs} runs of {size.steps:,} steps, acting on the mean and on mean + spread.")
-    results = _learn(environment, size, seed, lambda fraction: report(0.55 + 0.4 * fraction))
-    optimum = _best_average(environment)
+    # Smoothed over a twentieth of the run, at most the paper's thousand steps.
+    learned = compare_agents(
+        environment,
+        AGENTS,
+        size.steps,
+        size.runs,
+        seed,
+        half_life=min(1000.0, max(1.0, size.steps / 20)),
+        progress=lambda fraction: report(0.55 + 0.4 * fraction),
+    )
+    results, optimum = learned.results, learned.optimum
+    assert optimum is not None
     for name, result in results.items():
         final, bad = result.final_average_reward.mean(), demo_results.stuck(result, optimum)
         told = f"{final:.2f} a step at the end (optimum {optimum:.2f}), stuck: {bad} of {result.runs} runs"
@@ -89,8 +99,7 @@ def run_demo(
 
 def _prepare_folder(out: Path) -> Path:
     """The folder, created if it is missing; that it can be written to is checked before anything is computed."""
-    if out.exists() and not out.is_dir():
-        raise UserError(f"{out} is a file, but the demo needs a folder; choose another place.")
+    require(not out.exists() or out.is_dir(), f"{out} is a file, but the demo needs a folder; choose another place.")
     try:
         out.mkdir(parents=True, exist_ok=True)
         write_whole(out / f".trial-{os.getpid()}", b"").unlink()
@@ -157,37 +166,6 @@ def _tell_distances(distances: pd.DataFrame, echo: Callable[[str], None]) -> Non
             f"   {steps:>5,} steps: distance to the reference {last['joint']:6.2f} joint, "
             f"{last['gaussian']:6.2f} Gaussian, {last['mean-mdp']:6.2f} mean MDP"
         )
-
-
-def _learn(environment: Environment, size: Size, seed: int, report) -> dict[str, RunResult]:
-    """BBI with the paper's rule and with the optimistic one."""
-    settings: dict[str, dict] = {"bbi": {}, "bbi-optimistic": {"rule": "optimistic"}}
-    # Smoothed over a twentieth of the run, at most the paper's thousand steps.
-    half_life = min(1000.0, max(1.0, size.steps / 20))
-    results = {}
-    for number, (name, chosen) in enumerate(settings.items()):
-
-        def part(fraction: float, number: int = number) -> None:
-            report((number + fraction) / len(settings))
-
-        results[name] = run(
-            environment,
-            "bbi-paper",
-            size.steps,
-            size.runs,
-            seed,
-            settings=chosen,
-            half_life=half_life,
-            progress=part,
-        )
-    return results
-
-
-def _best_average(environment: Environment) -> float:
-    """The best long-run average reward, by trying every deterministic policy: there are 32 of them."""
-    model = environment.mdp()
-    choices = itertools.product(range(environment.actions), repeat=environment.states)
-    return max(long_run_average(model, np.eye(environment.actions)[list(actions)]) for actions in choices)
 
 
 def _write_all(

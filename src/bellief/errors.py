@@ -1,10 +1,11 @@
 """The error class that stands for a mistake of the caller, not of Bellief, and notices."""
 
 import warnings
+from collections.abc import Iterable
 
 
 class UserError(ValueError):
-    """A mistake the user can mend: one sentence that says what, where and what to do.
+    """A mistake that the user can correct: one sentence that says what, where and what to do.
 
     The command line prints the sentence and exits with code 2; in Python it is an ordinary `ValueError`.
 
@@ -20,6 +21,31 @@ class UserError(ValueError):
     def __init__(self, message: object = "") -> None:
         # Texts from elsewhere (a cell, another library's complaint) may bring line breaks, and be of any length.
         super().__init__(" ".join(shorten(str(message)).splitlines()))
+
+
+def require(condition: object, sentence: str) -> None:
+    """`UserError` with the sentence unless the condition holds.
+
+    >>> from bellief.errors import require
+    >>> require(0 < 0.5 < 1, "discount must lie between 0 and 1, not 0.5.")
+    """
+    if not condition:
+        raise UserError(sentence)
+
+
+def require_choice(value: object, choices: Iterable[str | None], what: str) -> None:
+    """`UserError` unless the value is one of the choices; `what` begins the sentence.
+
+    >>> from bellief.errors import require_choice
+    >>> require_choice("mean", ("mean", "thompson"), "There is no rule")
+    >>> require_choice("median", ("mean", "thompson"), "There is no rule")
+    Traceback (most recent call last):
+        ...
+    bellief.errors.UserError: There is no rule 'median'; choose one of mean, thompson.
+    """
+    choices = tuple(choices)
+    named = ", ".join(str(choice) for choice in choices if choice is not None)
+    require(value in choices, f"{what} '{value}'; choose one of {named}.")
 
 
 class Notice(FutureWarning):

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and tables that spreadsheets do not run."""
+"""Files that are written completely or not at all, and CSV files without spreadsheet formulas."""
 
 import contextlib
 import io
@@ -18,7 +18,7 @@ OMIT_DEFAULT = "omit_default"
 PART = ".part"
 
 # An archive may expand to so many bytes, or to so many times its own size, whichever is more; real results compress by
-# a factor of ten or so, and the zip directory tells before anything is expanded.
+# a factor of ten or so, and the zip directory gives the size before anything is expanded.
 LARGEST_EXPANDED, MOST_EXPANSION = 1 << 28, 100
 
 

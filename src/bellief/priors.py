@@ -7,7 +7,7 @@
 
 import dataclasses
 
-from bellief.errors import UserError
+from bellief.errors import UserError, require, require_choice
 from bellief.files import OMIT_DEFAULT
 
 
@@ -38,12 +38,10 @@ class Prior:
 
     def __post_init__(self):
         for name in ("dirichlet", "row_weight", "reward_strength", "reward_shape", "reward_rate"):
-            if not getattr(self, name) > 0:
-                raise UserError(f"The prior's {name} must be positive, not {getattr(self, name)}.")
+            require(getattr(self, name) > 0, f"The prior's {name} must be positive, not {getattr(self, name)}.")
         if self.state_weight is not None and not (self.state_weight > 0 and self.outcome_strength is not None):
             raise UserError("The prior's state_weight must be positive, and needs an outcome_strength.")
-        if not 0 <= self.caution < 1:
-            raise UserError(f"The prior's caution must be at least 0 and below 1, not {self.caution}.")
+        require(0 <= self.caution < 1, f"The prior's caution must be at least 0 and below 1, not {self.caution}.")
 
     def concentration(self, outcomes: int) -> float:
         """Pseudo-count of each of `outcomes` possible outcomes of a state-action pair."""
@@ -65,6 +63,5 @@ PRIORS = {"paper": PAPER_PRIOR, "sparse": SPARSE_PRIOR}
 
 def named_prior(name: str) -> Prior:
     """The prior that people call by that name."""
-    if name not in PRIORS:
-        raise UserError(f"There is no prior '{name}'; choose one of {', '.join(PRIORS)}.")
+    require_choice(name, PRIORS, "There is no prior")
     return PRIORS[name]

@@ -21,7 +21,7 @@ def processors_only() -> bool:
 
 
 def available_memory() -> int | None:
-    """Bytes that can still be had, within the limit of the container if there is one; nothing where nobody says."""
+    """Bytes that can still be had, within the limit of the container if there is one; None where it is not known."""
     found = []
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():

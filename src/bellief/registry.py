@@ -281,7 +281,7 @@ def announce(name: str, kind: str) -> None:
 
 
 def looks_like_gymnasium(name: str) -> bool:
-    """Whether an environment's name is none of ours but has the form of a Gymnasium id, such as FrozenLake-v1."""
+    """Whether an environment's name is not registered but has the form of a Gymnasium id, such as FrozenLake-v1."""
     return name not in ENVIRONMENTS and re.search(r"-v\d+$", name) is not None
 
 

@@ -9,7 +9,7 @@ there. The package `bellief.fast` lists the replacements, and a loop that wants 
 ...     return number + number
 >>> class Shift:
 ...     @staticmethod
-...     def applies(number):
+...     def when(number):
 ...         return number >= 0
 ...     @staticmethod
 ...     def load():
@@ -45,11 +45,11 @@ def replaceable(function: Callable) -> Any:
     def call(*arguments: Any, **options: Any) -> Any:
         replacements = _active.get().get(name, ())
         if replacements:
-            # So that `applies` sees the same arguments however they were passed, and defaults too.
+            # So that `when` sees the same arguments however they were passed, and defaults too.
             given = signature.bind(*arguments, **options)
             given.apply_defaults()
             for replacement in replacements:
-                if replacement.applies(*given.args, **given.kwargs):
+                if replacement.when(*given.args, **given.kwargs):
                     return replacement.load()(*given.args, **given.kwargs)
         return function(*arguments, **options)
 
@@ -62,7 +62,7 @@ def using(replacements: Mapping[str, Sequence[Any]]) -> Iterator[None]:
     """Make replacements, by the name of what they replace, active in this thread; the first that applies is used.
 
     JAX traces a compiled function once, so this must enclose the trace: enter it inside the compiled function, and make
-    whatever decides about the replacements a static argument of it.
+    everything that the replacements depend on a static argument of it.
     """
     token = _active.set(replacements)
     try:

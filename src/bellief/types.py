@@ -34,7 +34,7 @@ class Transition(NamedTuple):
 
 
 class Spaces(NamedTuple):
-    """What an agent is told about a tabular environment before it starts; hashable, hence static under jit.
+    """What an agent knows about a tabular environment before it starts; hashable, hence static under jit.
 
     `terminates` says whether episodes can end, in which case the belief reserves one more outcome for the end.
     `reward_low` and `reward_high` bound a single reward; the paper's sigma rule needs them. `None` where unknown:
@@ -52,7 +52,7 @@ class Spaces(NamedTuple):
 
 
 class BoxSpaces(NamedTuple):
-    """What an agent is told about a continuous environment before it starts; hashable, hence static under jit.
+    """What an agent knows about a continuous environment before it starts; hashable, hence static under jit.
 
     `low` and `high` bound each dimension, None where unknown. `termination` says of a single state whether it ends
     an episode; where it is None the end is learned from data, if `terminates`. `start_low` and `start_high` bound the

@@ -1,6 +1,6 @@
 """How a caller follows a long computation and stops it.
 
-The computation calls `pause_point()` in its outer loops; that costs a microsecond where nobody watches. A caller who
+The computation calls `pause_point()` in its outer loops; that costs a microsecond where no caller watches. A caller who
 wants to watch wraps the call in `watched`:
 
 >>> import threading

@@ -5,7 +5,6 @@ import time
 from typing import ClassVar
 
 import gymnasium
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
@@ -16,7 +15,7 @@ import bellief
 from bellief import UserError
 from bellief.agents import psrl_paper
 from bellief.agents.schedule import update_steps
-from bellief.experiments import compiled_steps, event_loop, gymnasium_loop, task
+from bellief.experiments import event_loop, gymnasium_agents, gymnasium_loop, task
 from bellief.processors import cores
 from bellief.types import Spaces, Transition
 
@@ -90,11 +89,10 @@ def script():
 def events_of(agent, config, steps, half_life=10.0, readings=None):
     """All events of a chunk in the scripted environment."""
     real = task.open_task(SCRIPT, {})
-    keys = jax.vmap(lambda number: compiled_steps.run_keys(0, SCRIPT, "any", number))(np.arange(LANES))
     assert real.spaces == Spaces(4, 2, True, None, None)
-    return list(
-        real.run_batch(keys, range(LANES), 0, agent, config, update_steps(steps), readings or [steps], half_life)
-    )
+    schedule = (0, update_steps(steps), readings or [steps], half_life)
+    case = task.Case(real, "any", agent, config, *schedule, real.places("auto", LANES, agent))
+    return list(case.events(range(LANES)))
 
 
 class Constant:
@@ -235,7 +233,7 @@ def test_planning_is_told_how_many_outcomes_were_seen():
 
 def test_bound_on_the_number_of_outcomes():
     generator = np.random.default_rng(0)
-    successors, seen = gymnasium_loop._Successors(Spaces(30, 2, True, None, None)), {}
+    successors, seen = gymnasium_agents._Successors(Spaces(30, 2, True, None, None)), {}
     assert successors.bound() == 2
     bounds = []
     for _ in range(400):

@@ -40,7 +40,7 @@ def five():
 def every_step():
     """The rewards of five runs one by one, and their smoothed values, from readings at every step."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run_module, "reading_steps", lambda steps: list(range(1, steps + 1)))
+        patch.setattr(run_module, "reading_steps", lambda steps, more: list(range(1, steps + 1)))
         result = learn(half_life=7.0)
     return np.diff(result.total, axis=1, prepend=0.0), result.smoothed
 

@@ -12,7 +12,7 @@ from bellief.experiments import self_scheduled_loop
 from bellief.experiments.compiled_environments import make_tables
 from bellief.experiments.compiled_steps import batch_keys
 from bellief.experiments.event_loop import Plan, Reading, Snapshot
-from bellief.experiments.task import open_task
+from bellief.experiments.task import Case, open_task
 
 CONFIG = rlsvi.Config(horizon=10, schedule="eager")
 READINGS = [1, 20, 21, 30, 60]
@@ -116,9 +116,13 @@ def lake():
     return open_task("FrozenLake-v1", {})
 
 
+def lake_case(lake):
+    places = lake.places("auto", 2, rlsvi, CONFIG)
+    return Case(lake, "rlsvi", rlsvi, CONFIG, 0, [], [5, *range(55, 61), 80], 100.0, places)
+
+
 def lake_events(lake, resume=None, width=2):
-    keys = batch_keys(0, lake.name, "rlsvi", range(width))
-    return lake.run_batch(keys, range(width), 0, rlsvi, CONFIG, [], [5, *range(55, 61), 80], 100.0, resume)
+    return lake_case(lake).events(range(width), resume)
 
 
 def test_gymnasium_environments(lake):
@@ -138,5 +142,5 @@ def test_a_gymnasium_snapshot_goes_on_bit_for_bit(lake):
     *again, end = lake_events(lake, kept)
     assert [event.step for event in again if isinstance(event, Reading)][-1] == 80
     assert_equal(end, last)
-    shapes = lake.shapes(batch_keys(0, lake.name, "rlsvi", range(2)), rlsvi, CONFIG)
+    shapes = lake_case(lake).shapes(range(2))
     assert [leaf.shape for leaf in jax.tree.leaves(shapes)] == [leaf.shape for leaf in jax.tree.leaves(kept.runs)]

@@ -141,7 +141,7 @@ def filled(function, case):
 def chosen(row, case):
     """Whether a program for the row's platform uses this row, and none before it, for these arguments."""
     platforms = ("cpu", "gpu") if row.platform is None else (row.platform,)
-    rows = [other for other in fast.REPLACEMENTS if other.replaces == row.replaces and other.applies(*case)]
+    rows = [other for other in fast.REPLACEMENTS if other.replaces == row.replaces and other.when(*case)]
     return any(next((one for one in rows if one.platform in (None, platform)), None) is row for platform in platforms)
 
 

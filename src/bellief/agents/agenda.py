@@ -1,9 +1,9 @@
 """When to plan again, decided by what has happened since the last plan.
 
-`triangular` is the paper's schedule: before steps 1, 3, 6, 10, ..., whatever happens. The others plan when more steps
-have passed since the last plan than between the two plans before, so that no span is longer than the one before it
-by more than one, and besides: `doubling` when the visits of some pair have more than doubled since the last plan
-(Ouyang et al. 2017), `episode` before the first step of every episode, `eager` in either case.
+`triangular` is the paper's schedule: before steps 1, 3, 6, 10, ..., whatever is observed. The others plan when more
+steps have passed since the last plan than between the two plans before, so that no span is longer than the one
+before it by more than one. In addition `doubling` plans when the visits of some pair have more than doubled since the
+last plan (Ouyang et al. 2017), `episode` before the first step of every episode, `eager` in either case.
 
 The loop keeps one `Agenda` for each run, beside the agent's state; the agent's functions do not see it.
 
@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
-from bellief.errors import UserError
+from bellief.errors import require_choice
 from bellief.files import OMIT_DEFAULT
 from bellief.types import Spaces, Transition
 
@@ -65,8 +65,7 @@ class Agenda(NamedTuple):
 
 def check_schedule(schedule: str) -> None:
     """`UserError` unless it is one of `SCHEDULES`."""
-    if schedule not in SCHEDULES:
-        raise UserError(f"There is no schedule '{schedule}'; choose one of {', '.join(SCHEDULES)}.")
+    require_choice(schedule, SCHEDULES, "There is no schedule")
 
 
 def schedule_of(config: object) -> str:

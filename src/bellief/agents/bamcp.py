@@ -36,7 +36,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from bellief.agents import rules
 from bellief.beliefs import normal_gamma, tabular
-from bellief.errors import UserError
+from bellief.errors import UserError, require
 from bellief.types import Spaces, Transition
 
 
@@ -61,8 +61,7 @@ class Config:
     prior: tabular.Prior = tabular.SPARSE_PRIOR
 
     def __post_init__(self):
-        if not 0 < self.discount <= 1:
-            raise UserError(f"discount must lie in (0, 1], not {self.discount}.")
+        require(0 < self.discount <= 1, f"discount must lie in (0, 1], not {self.discount}.")
         if self.simulations < 1 or self.depth < 1:
             raise UserError(f"simulations and depth must be at least 1, not {self.simulations} and {self.depth}.")
         if not (self.exploration >= 0 and 0 <= self.epsilon <= 1 and 0 < self.step_size <= 1):
@@ -80,7 +79,7 @@ class State(NamedTuple):
 
 
 class Info(NamedTuple):
-    """Q-learning's value of each state: a search reports nothing of states where the agent is not."""
+    """Q-learning's value of each state: a search covers only states that the agent can reach from where it is."""
 
     value_mean: Float[Array, "S"]
 
@@ -220,7 +219,7 @@ def _rollout_action(config: Config, state: State, where, uniform) -> Int[Array, 
 
 
 def _grow(tree: Tree, grown: Int[Array, "3"]) -> Tree:
-    """The tree with a node more, if the simulation asks for one."""
+    """The tree with one more node, if the simulation needs one."""
     node, action, outcome = grown
     grows = node >= 0
     # Without a new node the last entry of the table, which no node uses, is written to.

@@ -32,9 +32,8 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from bellief.agents import agenda
 from bellief.agents.tabular_agent import act
 from bellief.beliefs import learned
-from bellief.errors import UserError
+from bellief.errors import UserError, require
 from bellief.induction import moments, value_iteration
-from bellief.induction.moments import by_size
 from bellief.types import Spaces, Transition
 
 __all__ = ["Config", "Info", "State", "act", "init", "plan", "policy", "update"]
@@ -71,10 +70,8 @@ class Config:
             raise UserError(
                 f"bbi has no action rule '{self.rule}'; choose one of {', '.join(RULES)} (bbi-paper has other rules)."
             )
-        if not 0 < self.discount < 1:
-            raise UserError(f"discount must lie between 0 and 1, not {self.discount}.")
-        if not 0 <= self.optimism < math.inf:
-            raise UserError(f"optimism must be a finite number from 0, not {self.optimism}.")
+        require(0 < self.discount < 1, f"discount must lie between 0 and 1, not {self.discount}.")
+        require(0 <= self.optimism < math.inf, f"optimism must be a finite number from 0, not {self.optimism}.")
         if not self.tolerance > 0 or self.most_sweeps < 1:
             raise UserError(
                 f"tolerance must be positive and most_sweeps at least 1, not {self.tolerance} and {self.most_sweeps}."
@@ -127,13 +124,14 @@ def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> t
         return moments.Solution(found.actions, state.values, found.sweeps)
 
     if config.rule == "thompson":
-        solution = by_size(belief, by_draw)
+        solution = moments.by_size(belief, by_draw)
     elif config.draws and config.rule == "optimistic":
+        follow_draw = _is_draw(state.plans + 1)
         solution = jax.lax.cond(
-            _is_draw(state.plans + 1), lambda: by_size(belief, by_draw), lambda: by_size(belief, by_rule)
+            follow_draw, lambda: moments.by_size(belief, by_draw), lambda: moments.by_size(belief, by_rule)
         )
     else:
-        solution = by_size(belief, by_rule)
+        solution = moments.by_size(belief, by_rule)
     info = Info(solution.sweeps, solution.values.mean, jnp.sqrt(solution.values.variance))
     return State(belief, solution.actions, solution.values, state.plans + 1), info
 

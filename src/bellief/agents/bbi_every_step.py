@@ -1,7 +1,7 @@
 """Algorithm 3 with all that it returns: pi_i and psi_i of every step; and the policy that follows them one by one.
 
 Where a problem ends after T steps the paper sets the look-ahead to H = T - t and the plan is not stationary: with n
-steps to go the agent takes the actions of row n - 1. Backups from the end are the same whatever t is, so a plan makes
+steps to go the agent takes the actions of row n - 1. Backups from the end do not depend on t, so a plan makes
 all T of them, and those of steps that are past are not used.
 
 >>> import jax, jax.numpy as jnp

@@ -28,7 +28,7 @@ from jaxtyping import Array, Float, Int, Key
 from bellief.agents import rules
 from bellief.agents.tabular_agent import State, act, init, policy, sample_mdps, update, value_span, zeros
 from bellief.beliefs import tabular
-from bellief.errors import UserError
+from bellief.errors import UserError, require
 from bellief.induction import method1
 from bellief.mdp import utilities
 from bellief.mdp.tabular_mdp import TabularMDP
@@ -53,8 +53,7 @@ class Config:
     prior: tabular.Prior = tabular.PAPER_PRIOR
 
     def __post_init__(self):
-        if not 0 < self.discount <= 1:
-            raise UserError(f"discount must lie in (0, 1], not {self.discount}.")
+        require(0 < self.discount <= 1, f"discount must lie in (0, 1], not {self.discount}.")
         if self.horizon < 1 or self.mdps < 1:
             raise UserError(f"horizon and mdps must be at least 1, not {self.horizon} and {self.mdps}.")
         self.method1_settings(1)

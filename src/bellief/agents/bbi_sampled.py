@@ -35,7 +35,7 @@ from bellief.agents import tabular_agent as agents_tabular
 from bellief.agents.bbi_paper import Info
 from bellief.agents.tabular_agent import State, sample_mdps, update, value_span, zeros
 from bellief.beliefs import tabular
-from bellief.errors import UserError
+from bellief.errors import UserError, require, require_choice
 from bellief.files import OMIT_DEFAULT
 from bellief.induction import method1
 from bellief.mdp import bellman
@@ -96,26 +96,20 @@ class Config:
 
     def __post_init__(self):
         values = (*method1.BELIEFS, "joint")
-        if self.values not in (None, *values):
-            raise UserError(f"bbi-paper has no value belief '{self.values}'; choose one of {', '.join(values)}.")
-        if self.rule not in rules.RULES:
-            raise UserError(f"bbi-paper has no action rule '{self.rule}'; choose one of {', '.join(rules.RULES)}.")
-        if self.final not in ("zero", "own"):
-            raise UserError(f"bbi-paper has no final value '{self.final}'; choose zero or own.")
-        if self.draw_every < 0:
-            raise UserError(f"draw_every must be zero or more, not {self.draw_every}.")
+        require_choice(self.values, (None, *values), "bbi-paper has no value belief")
+        require_choice(self.rule, rules.RULES, "bbi-paper has no action rule")
+        require(self.final in ("zero", "own"), f"bbi-paper has no final value '{self.final}'; choose zero or own.")
+        require(self.draw_every >= 0, f"draw_every must be zero or more, not {self.draw_every}.")
         if self.quantile is not None and not 0 < self.quantile < 1:
             raise UserError(f"quantile must lie between 0 and 1, not {self.quantile}.")
-        if not 0 <= self.optimism < math.inf:
-            raise UserError(f"optimism must be a finite number from 0, not {self.optimism}.")
+        require(0 <= self.optimism < math.inf, f"optimism must be a finite number from 0, not {self.optimism}.")
         if self.foresight is not None and not self.foresight > 0:
             raise UserError(f"foresight must be positive, not {self.foresight}.")
         if not 0 <= self.foresight_growth < math.inf:
             raise UserError(f"foresight_growth must be a finite number from 0, not {self.foresight_growth}.")
         if self.second_opinion and self.value_belief() != "joint":
             raise UserError("second_opinion needs the joint value belief: leave it out, or set values=joint.")
-        if not 0 < self.tail <= 1:
-            raise UserError(f"tail must lie in (0, 1], not {self.tail}.")
+        require(0 < self.tail <= 1, f"tail must lie in (0, 1], not {self.tail}.")
         if self.lifetime is not None and (self.lifetime < 1 or self.final != "zero"):
             raise UserError("lifetime must be at least 1, and values after it are zero: leave final at zero.")
         agenda.check_schedule(self.schedule)

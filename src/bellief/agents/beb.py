@@ -22,17 +22,13 @@ True
 
 import dataclasses
 import math
-from typing import NamedTuple
 
-import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Key
 
-from bellief.agents import agenda, rules
-from bellief.agents import tabular_agent as shared
-from bellief.agents.tabular_agent import act, policy, update
+from bellief.agents import agenda
+from bellief.agents.psrl_paper import Info, State, act, follow_optimum, init, policy, update
 from bellief.beliefs import tabular
-from bellief.errors import UserError
-from bellief.mdp import bellman
+from bellief.errors import UserError, require
 from bellief.types import Spaces
 
 __all__ = ["Config", "Info", "State", "act", "init", "plan", "policy", "update"]
@@ -49,32 +45,10 @@ class Config:
     schedule: str = agenda.EPISODE
 
     def __post_init__(self):
-        if not 0 < self.discount < 1:
-            raise UserError(f"discount must lie between 0 and 1, not {self.discount}.")
+        require(0 < self.discount < 1, f"discount must lie between 0 and 1, not {self.discount}.")
         if not 0 <= self.bonus < math.inf or not self.tolerance > 0:
             raise UserError(f"bonus must be from 0 and tolerance positive, not {self.bonus} and {self.tolerance}.")
         agenda.check_schedule(self.schedule)
-
-
-class State(NamedTuple):
-    """What has been learned, the chosen actions, and the last solution, from which the next one starts."""
-
-    belief: tabular.TabularBelief
-    actions: Int[Array, "S"]
-    values: Float[Array, "S"]
-
-
-class Info(NamedTuple):
-    """Greedy steps that the solver took, and values with the bonus."""
-
-    iterations: Int[Array, ""]
-    value_mean: Float[Array, "S"]
-
-
-def init(key: Key[Array, ""], config: Config, spaces: Spaces) -> State:
-    """Nothing learned; actions at random until the first plan."""
-    belief, actions = shared.init(key, config, spaces)
-    return State(belief, actions, jnp.zeros(spaces.states, belief.rewards.mean.dtype))
 
 
 def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> tuple[State, Info]:
@@ -84,7 +58,4 @@ def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> t
     weight = config.prior.concentration(outcomes) * outcomes
     visits = weight + state.belief.rewards.count.astype(mdp.reward.dtype)
     mdp = mdp._replace(reward=mdp.reward + config.bonus / (1 + visits))
-    span = tabular.reward_span(config.prior, state.belief, spaces) / (1 - config.discount)
-    solution = bellman.modified_policy_iteration(mdp, state.values, config.tolerance * span)
-    actions = rules.argmax(key, bellman.action_values(mdp, solution.values))
-    return State(state.belief, actions, solution.values), Info(solution.iterations, solution.values)
+    return follow_optimum(key, config, spaces, state, mdp)

@@ -34,7 +34,7 @@ from jaxtyping import Array, Float, Int, Key, UInt32
 
 from bellief.agents import pace, rules, stored_key, student
 from bellief.beliefs.normal_gamma import Parameters
-from bellief.errors import UserError
+from bellief.errors import UserError, require, require_choice
 from bellief.types import Spaces, Transition
 
 UPDATE_RULES = ("moment", "mixture")
@@ -44,7 +44,7 @@ LIGHT_PLANS = 2**31
 
 # Dearden's 1 + epsilon: at alpha = 1 a return has no variance.
 LEAST_SHAPE = 1.05
-# Rates stay in here whatever the rewards, so that every ratio of them is a float32.
+# Rates are limited to this range for all rewards, so that every ratio of them is a float32.
 LEAST_RATE, GREATEST_RATE = 1e-20, 1e30
 
 
@@ -74,16 +74,11 @@ class Config:
 
     def __post_init__(self):
         pace.check("bql", self.pace, (pace.EVERY_STEP, pace.SCHEDULED_POLICY))
-        if self.update_rule not in UPDATE_RULES:
-            raise UserError(f"bql has no update_rule '{self.update_rule}'; choose one of {', '.join(UPDATE_RULES)}.")
-        if self.selection not in SELECTIONS:
-            raise UserError(f"bql has no selection '{self.selection}'; choose one of {', '.join(SELECTIONS)}.")
-        if not 0 <= self.discount <= 1:
-            raise UserError(f"discount must lie in [0, 1], not {self.discount}.")
-        if self.return_samples < 1:
-            raise UserError(f"return_samples must be at least 1, not {self.return_samples}.")
-        if not self.strength > 0:
-            raise UserError(f"strength must be positive, not {self.strength}.")
+        require_choice(self.update_rule, UPDATE_RULES, "bql has no update_rule")
+        require_choice(self.selection, SELECTIONS, "bql has no selection")
+        require(0 <= self.discount <= 1, f"discount must lie in [0, 1], not {self.discount}.")
+        require(self.return_samples >= 1, f"return_samples must be at least 1, not {self.return_samples}.")
+        require(self.strength > 0, f"strength must be positive, not {self.strength}.")
         if not self.shape >= LEAST_SHAPE:
             raise UserError(f"shape must be at least {LEAST_SHAPE}, not {self.shape}: at 1 a return has no variance.")
         if not LEAST_RATE <= self.rate <= GREATEST_RATE:

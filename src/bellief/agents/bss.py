@@ -42,7 +42,7 @@ from jaxtyping import Array, Float, Int, Key
 from bellief.agents import rules, student
 from bellief.beliefs import normal_gamma, tabular
 from bellief.beliefs.gamma import sample_log_gamma
-from bellief.errors import UserError
+from bellief.errors import require, require_choice
 from bellief.mdp import bellman
 from bellief.mdp.tabular_mdp import TabularMDP
 from bellief.types import Spaces, Transition
@@ -68,14 +68,10 @@ class Config:
 
     def __post_init__(self):
         for name in ("depth", "next_states", "rewards"):
-            if getattr(self, name) < 1:
-                raise UserError(f"bss needs a {name} of at least 1, not {getattr(self, name)}.")
-        if self.growth not in GROWTHS:
-            raise UserError(f"bss has no growth '{self.growth}'; choose one of {', '.join(GROWTHS)}.")
-        if self.gains not in GAINS:
-            raise UserError(f"bss has no gains '{self.gains}'; choose one of {', '.join(GAINS)}.")
-        if not 0 < self.discount < 1:
-            raise UserError(f"discount must lie between 0 and 1, not {self.discount}: leaf values need it.")
+            require(getattr(self, name) >= 1, f"bss needs a {name} of at least 1, not {getattr(self, name)}.")
+        require_choice(self.growth, GROWTHS, "bss has no growth")
+        require_choice(self.gains, GAINS, "bss has no gains")
+        require(0 < self.discount < 1, f"discount must lie between 0 and 1, not {self.discount}: leaf values need it.")
 
 
 class State(NamedTuple):

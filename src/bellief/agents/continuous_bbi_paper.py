@@ -9,7 +9,7 @@ import dataclasses
 
 from bellief.agents import continuous_settings
 from bellief.agents.continuous_bbi import Info, State, act, init, plan, policy, update
-from bellief.errors import UserError
+from bellief.errors import require
 
 __all__ = ["Config", "Info", "State", "act", "init", "plan", "policy", "update"]
 
@@ -21,6 +21,5 @@ class Config(continuous_settings.Config):
     mode: str = "paper"
 
     def __post_init__(self):
-        if self.mode != "paper":
-            raise UserError(f"bbi-paper has no mode '{self.mode}': leave it out, or choose agent bbi.")
+        require(self.mode == "paper", f"bbi-paper has no mode '{self.mode}': leave it out, or choose agent bbi.")
         super().__post_init__()

@@ -4,7 +4,7 @@ import dataclasses
 import math
 
 from bellief.beliefs import linear
-from bellief.errors import UserError
+from bellief.errors import UserError, require, require_choice
 from bellief.features import Features, parse
 from bellief.files import OMIT_DEFAULT
 from bellief.induction.method1 import UTILITIES
@@ -85,21 +85,14 @@ class Config:
             ("span", ("paper", "possible")),
             ("utilities", UTILITIES),
         ):
-            if getattr(self, name) not in allowed:
-                choices = ", ".join(str(choice) for choice in allowed if choice is not None)
-                raise UserError(
-                    f"For continuous states there is no {name} '{getattr(self, name)}'; choose one of {choices}."
-                )
-        if not 0 < self.discount <= 1:
-            raise UserError(f"discount must lie in (0, 1], not {self.discount}.")
+            require_choice(getattr(self, name), allowed, f"For continuous states there is no {name}")
+        require(0 < self.discount <= 1, f"discount must lie in (0, 1], not {self.discount}.")
         for name in ("horizon", "mdps", "states", "samples", "utility_samples", "utility_states"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} must be at least 1, not {getattr(self, name)}.")
+            require(getattr(self, name) >= 1, f"{name} must be at least 1, not {getattr(self, name)}.")
         shares = (self.history, self.start, self.support)
         if min(shares) < 0 or not 0 < sum(shares) < math.inf:
             raise UserError("history, start and support must be shares of at least 0, and not all 0.")
-        if not self.ridge > 0 or not self.sigma_fraction > 0:
-            raise UserError("ridge and sigma_fraction must be positive.")
+        require(self.ridge > 0 and self.sigma_fraction > 0, "ridge and sigma_fraction must be positive.")
         if not 0 < self.tail <= 1 or not 0 <= self.optimism < math.inf:
             raise UserError("tail must lie in (0, 1], and optimism must be a finite number from 0.")
         if self.utilities != "values" and self.value_belief() != "gaussian":

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from bellief.agents import pace, rules
-from bellief.errors import UserError
+from bellief.errors import UserError, require
 from bellief.features import Features, parse
 from bellief.types import BoxSpaces, Transition
 from bellief.values import gptd_values
@@ -63,17 +63,13 @@ class Config:
         pace.check("gptd", self.pace, (pace.SCHEDULED_POLICY, pace.EVERY_STEP))
         if self.pace == pace.EVERY_STEP and self.explore == "sample":
             raise UserError("gptd follows a draw until the next plan: leave out explore=sample, or pace=every-step.")
-        if self.form not in ("features", "kernel"):
-            raise UserError(f"gptd has no form '{self.form}'; choose features or kernel.")
+        require(self.form in ("features", "kernel"), f"gptd has no form '{self.form}'; choose features or kernel.")
         if self.explore not in ("epsilon", "sample"):
             raise UserError(f"gptd cannot explore by '{self.explore}'; choose epsilon or sample.")
-        if not 0 <= self.discount <= 1 or not 0 <= self.epsilon <= 1:
-            raise UserError("discount and epsilon must lie in [0, 1].")
+        require(0 <= self.discount <= 1 and 0 <= self.epsilon <= 1, "discount and epsilon must lie in [0, 1].")
         for name in ("noise", "threshold", "width", "scale"):
-            if not getattr(self, name) > 0:
-                raise UserError(f"{name} must be positive, not {getattr(self, name)}.")
-        if self.points < 2:
-            raise UserError(f"points must be at least 2, not {self.points}.")
+            require(getattr(self, name) > 0, f"{name} must be positive, not {getattr(self, name)}.")
+        require(self.points >= 2, f"points must be at least 2, not {self.points}.")
 
 
 class Pending(NamedTuple):

@@ -29,7 +29,7 @@ from jaxtyping import Array, Float, Int, Key
 from bellief.agents import agenda, rules
 from bellief.agents.tabular_agent import State, act, init, policy, sample_mdps, update, zeros
 from bellief.beliefs import tabular
-from bellief.errors import UserError
+from bellief.errors import UserError, require
 from bellief.mdp.tabular_mdp import TabularMDP
 from bellief.replaceable import replaceable
 from bellief.types import Spaces
@@ -39,8 +39,8 @@ __all__ = ["Config", "Info", "State", "act", "induce", "init", "plan", "policy",
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """Settings: as many MDPs and steps ahead as BBI has, since the paper does not say; when to plan is told by
-    `schedule`, see `bellief.agents.agenda`.
+    """Settings: as many MDPs and steps ahead as BBI has, since the paper does not say; `schedule` says when to plan
+    (see `bellief.agents.agenda`).
     """
 
     horizon: int = 100
@@ -50,8 +50,7 @@ class Config:
     schedule: str = agenda.triangular_by_default()
 
     def __post_init__(self):
-        if not 0 < self.discount <= 1:
-            raise UserError(f"discount must lie in (0, 1], not {self.discount}.")
+        require(0 < self.discount <= 1, f"discount must lie in (0, 1], not {self.discount}.")
         if self.horizon < 1 or self.mdps < 1:
             raise UserError(f"horizon and mdps must be at least 1, not {self.horizon} and {self.mdps}.")
         agenda.check_schedule(self.schedule)

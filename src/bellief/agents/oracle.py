@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
-from bellief.errors import UserError
+from bellief.errors import require
 from bellief.mdp import bellman
 from bellief.mdp.tabular_mdp import TabularMDP
 from bellief.types import Spaces, Transition
@@ -44,8 +44,7 @@ class Config:
     actions: tuple[int, ...] = ()
 
     def __post_init__(self):
-        if not 0 < self.discount < 1:
-            raise UserError(f"discount must lie between 0 and 1, not {self.discount}.")
+        require(0 < self.discount < 1, f"discount must lie between 0 and 1, not {self.discount}.")
 
 
 class State(NamedTuple):
@@ -70,8 +69,7 @@ def informed(config: Config, mdp: TabularMDP) -> Config:
 def init(key: Key[Array, ""], config: Config, spaces: Spaces) -> State:
     """Everything is known from the start."""
     del key
-    if len(config.actions) != spaces.states:
-        raise UserError("The oracle needs an environment whose model is known.")
+    require(len(config.actions) == spaces.states, "The oracle needs an environment whose model is known.")
     return State(jnp.asarray(config.actions, jnp.int32), jnp.arange(spaces.actions))
 
 

@@ -16,7 +16,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from bellief.errors import UserError
+from bellief.errors import require_choice
 from bellief.files import OMIT_DEFAULT
 
 EVERY_STEP, SCHEDULED_POLICY, SCHEDULED_LEARNING = "every-step", "scheduled-policy", "scheduled-learning"
@@ -30,5 +30,4 @@ def field(default: str) -> Any:
 
 def check(agent: str, pace: str, able: Sequence[str]) -> None:
     """`UserError` unless it is one of those that the agent has."""
-    if pace not in able:
-        raise UserError(f"{agent} has no pace '{pace}'; choose one of {', '.join(able)}.")
+    require_choice(pace, able, f"{agent} has no pace")

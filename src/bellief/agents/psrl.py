@@ -30,7 +30,7 @@ from jaxtyping import Array, Float, Int, Key
 from bellief.agents import agenda
 from bellief.agents.tabular_agent import act
 from bellief.beliefs import learned
-from bellief.errors import UserError
+from bellief.errors import UserError, require
 from bellief.induction import moments, value_iteration
 from bellief.types import Spaces, Transition
 
@@ -53,8 +53,7 @@ class Config:
     schedule: str = agenda.EAGER
 
     def __post_init__(self):
-        if not 0 < self.discount < 1:
-            raise UserError(f"discount must lie between 0 and 1, not {self.discount}.")
+        require(0 < self.discount < 1, f"discount must lie between 0 and 1, not {self.discount}.")
         if not self.tolerance > 0 or self.most_sweeps < 1:
             raise UserError(
                 f"tolerance must be positive and most_sweeps at least 1, not {self.tolerance} and {self.most_sweeps}."

@@ -19,7 +19,7 @@ True
 """
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,11 +29,12 @@ from bellief.agents import agenda, rules
 from bellief.agents import tabular_agent as shared
 from bellief.agents.tabular_agent import act, policy, update
 from bellief.beliefs import tabular
-from bellief.errors import UserError
+from bellief.errors import require
 from bellief.mdp import bellman
+from bellief.mdp.tabular_mdp import TabularMDP
 from bellief.types import Spaces
 
-__all__ = ["Config", "Info", "State", "act", "init", "plan", "policy", "update"]
+__all__ = ["Config", "Info", "State", "act", "follow_optimum", "init", "plan", "policy", "update"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,10 +52,8 @@ class Config:
     schedule: str = agenda.triangular_by_default()
 
     def __post_init__(self):
-        if not 0 < self.discount < 1:
-            raise UserError(f"discount must lie between 0 and 1, not {self.discount}.")
-        if not self.tolerance > 0:
-            raise UserError(f"tolerance must be positive, not {self.tolerance}.")
+        require(0 < self.discount < 1, f"discount must lie between 0 and 1, not {self.discount}.")
+        require(self.tolerance > 0, f"tolerance must be positive, not {self.tolerance}.")
         agenda.check_schedule(self.schedule)
 
 
@@ -67,7 +66,7 @@ class State(NamedTuple):
 
 
 class Info(NamedTuple):
-    """Greedy steps that the solver took, and the sampled MDP's optimal values."""
+    """Greedy steps that the solver took, and optimal values of the MDP that it solved."""
 
     iterations: Int[Array, ""]
     value_mean: Float[Array, "S"]
@@ -83,7 +82,14 @@ def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> t
     """Draw an MDP, solve it, keep its greedy actions."""
     mdp_key, tie_key = jax.random.split(key)
     mdp = tabular.sample(mdp_key, config.prior, state.belief, config.discount, support=spaces.support)
+    return follow_optimum(tie_key, config, spaces, state, mdp)
+
+
+def follow_optimum(
+    key: Key[Array, ""], config: Any, spaces: Spaces, state: State, mdp: TabularMDP
+) -> tuple[State, Info]:
+    """Solve an MDP from the last solution on, and keep its greedy actions."""
     span = tabular.reward_span(config.prior, state.belief, spaces) / (1 - config.discount)
     solution = bellman.modified_policy_iteration(mdp, state.values, config.tolerance * span)
-    actions = rules.argmax(tie_key, bellman.action_values(mdp, solution.values))
+    actions = rules.argmax(key, bellman.action_values(mdp, solution.values))
     return State(state.belief, actions, solution.values), Info(solution.iterations, solution.values)

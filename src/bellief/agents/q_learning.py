@@ -25,7 +25,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from bellief.agents import rules
-from bellief.errors import UserError
+from bellief.errors import UserError, require
 from bellief.types import Spaces, Transition
 
 # There is nothing to plan, with however many states.
@@ -42,10 +42,8 @@ class Config:
     smallest_step: float = 0.01
 
     def __post_init__(self):
-        if not 0 < self.discount <= 1:
-            raise UserError(f"discount must lie in (0, 1], not {self.discount}.")
-        if not 0 <= self.epsilon <= 1:
-            raise UserError(f"epsilon must lie between 0 and 1, not {self.epsilon}.")
+        require(0 < self.discount <= 1, f"discount must lie in (0, 1], not {self.discount}.")
+        require(0 <= self.epsilon <= 1, f"epsilon must lie between 0 and 1, not {self.epsilon}.")
         if not (0 <= self.decay <= 1 and 0 < self.smallest_step <= 1):
             raise UserError(f"decay and smallest_step must lie in [0, 1], not {self.decay} and {self.smallest_step}.")
 

@@ -35,7 +35,7 @@ from jaxtyping import Array, Float, Key
 
 from bellief.agents import agenda, rules
 from bellief.agents.tabular_agent import State, act, init, policy, update
-from bellief.errors import UserError
+from bellief.errors import UserError, require
 from bellief.types import Spaces
 
 __all__ = ["Config", "Info", "State", "act", "init", "plan", "policy", "update"]
@@ -52,12 +52,10 @@ class Config:
     schedule: str = agenda.EPISODE
 
     def __post_init__(self):
-        if not 0 < self.discount <= 1:
-            raise UserError(f"discount must lie in (0, 1], not {self.discount}.")
+        require(0 < self.discount <= 1, f"discount must lie in (0, 1], not {self.discount}.")
         if not (self.noise > 0 and self.prior_sd > 0):
             raise UserError(f"noise and prior_sd must be positive, not {self.noise} and {self.prior_sd}.")
-        if self.horizon < 1:
-            raise UserError(f"horizon must be at least 1, not {self.horizon}.")
+        require(self.horizon >= 1, f"horizon must be at least 1, not {self.horizon}.")
         agenda.check_schedule(self.schedule)
 
 

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bellief.errors import UserError
+from bellief.errors import UserError, require
 from bellief.files import OMIT_DEFAULT, read_archive, write_whole
 from bellief.registry import AGENTS, DISCRETE, find, restored_name, stored_name
 from bellief.types import BoxSpaces, Spaces
@@ -55,7 +55,7 @@ def save_agent(path: str | Path, agent: Any, config: Any, spaces: Spaces, state:
         agent: a registered name. An agent that is not registered may be given itself, and must be given to
             `load_agent` again.
         config: its settings.
-        spaces: what it was told about the environment.
+        spaces: what it knows about the environment.
         state: what it has learned, of a single run.
 
     >>> import jax, tempfile, bellief
@@ -81,13 +81,9 @@ def save_agent(path: str | Path, agent: Any, config: Any, spaces: Spaces, state:
         "agent": stored,
         "config": encode_config(config, name),
         "spaces": _encode(tuple(spaces), "spaces"),
-        "leaves": [{"name": leaf, "shape": list(array.shape), "dtype": str(array.dtype)} for leaf, array in leaves],
+        "leaves": described(leaves),
     }
-    arrays = {leaf: to_numpy(array) for leaf, array in leaves}
-    arrays[_HEADER] = np.frombuffer(json.dumps(header, allow_nan=False).encode(), np.uint8)
-    content = io.BytesIO()
-    np.savez(content, allow_pickle=False, **arrays)
-    return write_whole(Path(path), content.getvalue())
+    return write_whole(Path(path), archive(header, {leaf: to_numpy(array) for leaf, array in leaves}, _HEADER))
 
 
 def load_agent(path: str | Path, agent: Any = None) -> SavedAgent:
@@ -112,15 +108,35 @@ def load_agent(path: str | Path, agent: Any = None) -> SavedAgent:
         template = _template(module, config, spaces)
     except Exception as error:  # settings that a class accepts may still make no state
         raise UserError(f"{path} cannot be used with agent '{name}': its settings make no state ({error}).") from error
-    saved = [(leaf["name"], _Shape(tuple(leaf["shape"]), leaf["dtype"])) for leaf in header["leaves"]]
-    check_fit(template, saved, f"{path} does not fit agent '{name}' of this")
-    leaves = [from_numpy(arrays[leaf], wanted, f"{path} is damaged") for leaf, wanted in named_leaves(template)]
-    return SavedAgent(module, config, spaces, jax.tree.unflatten(jax.tree.structure(template), leaves))
+    complaints = (f"{path} does not fit agent '{name}' of this", f"{path} is damaged")
+    return SavedAgent(module, config, spaces, restored(header["leaves"], arrays, template, *complaints))
 
 
 class _Shape(NamedTuple):
     shape: tuple[int, ...]
     dtype: str
+
+
+def described(leaves: list[tuple[str, Any]]) -> list[dict[str, Any]]:
+    """Names, shapes and dtypes of arrays, as JSON data."""
+    return [{"name": name, "shape": list(leaf.shape), "dtype": str(leaf.dtype)} for name, leaf in leaves]
+
+
+def archive(header: dict[str, Any], arrays: dict[str, np.ndarray], header_name: str) -> bytes:
+    """A NumPy archive (.npz) of the arrays, with the header as JSON in one more."""
+    content = io.BytesIO()
+    header_array = np.frombuffer(json.dumps(header, allow_nan=False).encode(), np.uint8)
+    np.savez(content, allow_pickle=False, **arrays, **{header_name: header_array})
+    return content.getvalue()
+
+
+def restored(
+    leaves: list[dict[str, Any]], arrays: dict[str, np.ndarray], template: Any, misfit: str, damaged: str
+) -> Any:
+    """The tree whose leaves were `described`; `UserError`, beginning with a complaint, unless it fits the template."""
+    check_fit(template, [(leaf["name"], _Shape(tuple(leaf["shape"]), leaf["dtype"])) for leaf in leaves], misfit)
+    found = [from_numpy(arrays[name], wanted, damaged) for name, wanted in named_leaves(template)]
+    return jax.tree.unflatten(jax.tree.structure(template), found)
 
 
 def _version() -> str:
@@ -151,8 +167,7 @@ def check_fit(template: Any, leaves: list[tuple[str, Any]], complaint: str) -> N
             f"{one} {two.dtype}{list(two.shape)}" if hasattr(two, "dtype") else f"{one} {type(two).__name__}"
             for one, two in ((name, leaf), (other, found))
         )
-        if expected != actual:
-            raise UserError(f"{complaint} Bellief: it has {actual} where {expected} is expected.")
+        require(expected == actual, f"{complaint} Bellief: it has {actual} where {expected} is expected.")
     if len(wanted) != len(leaves):
         raise UserError(f"{complaint} Bellief: it has {len(leaves)} arrays where {len(wanted)} are expected.")
 
@@ -162,9 +177,9 @@ def _is_key(array: Any) -> bool:
 
 
 def to_numpy(array: Any) -> np.ndarray:
-    """An array as NumPy's files can hold it; keys and rare dtypes as whole numbers."""
+    """An array as NumPy's files can hold it; keys and rare dtypes as integers."""
     plain = np.asarray(jax.random.key_data(array) if _is_key(array) else array)
-    # NumPy's files know no bfloat16 and the like; their bits travel as whole numbers.
+    # NumPy's files have no bfloat16 or similar types; their bits are stored as integers.
     return plain if plain.dtype.kind in "biufc" else plain.view(f"u{plain.dtype.itemsize}")
 
 
@@ -263,8 +278,7 @@ def decode_config(encoded: dict[str, Any], config_type: type, complaint: str) ->
         hints = typing.get_type_hints(config_type)
         known = {field.name for field in dataclasses.fields(config_type)}
         for name in encoded:
-            if name not in known:
-                raise UserError(f"{complaint}: there is no setting '{name}'.")
+            require(name in known, f"{complaint}: there is no setting '{name}'.")
         return config_type(**{name: _decode(value, hints.get(name, Any)) for name, value in encoded.items()})
     except UserError:
         raise

@@ -40,7 +40,7 @@ from jaxtyping import Array, Float, Int, Key
 from bellief.agents import agenda, rules
 from bellief.agents.tabular_agent import State, act, init, policy, update
 from bellief.beliefs import dirichlet, tabular
-from bellief.errors import UserError
+from bellief.errors import UserError, require
 from bellief.types import Spaces
 
 __all__ = [
@@ -81,8 +81,7 @@ class Config:
     schedule: str = agenda.EPISODE
 
     def __post_init__(self):
-        if not 0 < self.discount < 1:
-            raise UserError(f"discount must lie between 0 and 1, not {self.discount}.")
+        require(0 < self.discount < 1, f"discount must lie between 0 and 1, not {self.discount}.")
         if not (0 <= self.gain < math.inf and self.reward_precision > 0):
             raise UserError(
                 f"gain must be a finite number from 0 and reward_precision positive, not {self.gain} and "

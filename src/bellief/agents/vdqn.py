@@ -41,7 +41,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, UInt32
 
 from bellief.agents import pace, stored_key
-from bellief.errors import UserError
+from bellief.errors import UserError, require
 from bellief.types import Spaces, Transition, default_precision
 
 try:
@@ -81,18 +81,13 @@ class Config:
 
     def __post_init__(self):
         pace.check("vdqn", self.pace, pace.PACES)
-        if self.hidden_layers < 0:
-            raise UserError(f"hidden_layers must be at least 0, not {self.hidden_layers}.")
+        require(self.hidden_layers >= 0, f"hidden_layers must be at least 0, not {self.hidden_layers}.")
         for name in ("width", "batch", "buffer", "target_steps"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} must be at least 1, not {getattr(self, name)}.")
-        if self.warm_up < 0:
-            raise UserError(f"warm_up must be at least 0, not {self.warm_up}.")
-        if not 0 <= self.discount <= 1:
-            raise UserError(f"discount must lie in [0, 1], not {self.discount}.")
+            require(getattr(self, name) >= 1, f"{name} must be at least 1, not {getattr(self, name)}.")
+        require(self.warm_up >= 0, f"warm_up must be at least 0, not {self.warm_up}.")
+        require(0 <= self.discount <= 1, f"discount must lie in [0, 1], not {self.discount}.")
         for name in ("noise", "initial_sd", "prior_sd", "learning_rate", "reward_scale"):
-            if not getattr(self, name) > 0:
-                raise UserError(f"{name} must be positive, not {getattr(self, name)}.")
+            require(getattr(self, name) > 0, f"{name} must be positive, not {getattr(self, name)}.")
 
 
 class Layer(NamedTuple):

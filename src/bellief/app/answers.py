@@ -92,7 +92,7 @@ def ask_value(log: OpenedLog, policy: tuple[str, Any], settings: Settings, draws
 
 
 def state_rows(log: OpenedLog, posterior: Any) -> list[dict[str, Any]]:
-    """States in which somebody acts, the most visited ones where there are many, in their own order."""
+    """States in which actions were taken, the most visited ones where there are many, in their own order."""
     visits = log.tally.visits().sum(-1)
     chosen = np.flatnonzero(log.tally.acting)
     chosen = np.sort(chosen[np.argsort(-visits[chosen], kind="stable")][:MOST_STATES])
@@ -191,7 +191,7 @@ def ask_improve(log: OpenedLog, settings: Settings, objective: str) -> Answer:
     )
     improvement = improve(log.tally, settings.discount, **options)
     told = improvement.to_dict()
-    # What to do where nobody ever acted is of no interest.
+    # States in which no action was ever taken are left out.
     acts = log.tally.acting[improvement.listed]
     acting = [row for row, does in zip(told["policy"], acts, strict=True) if does]
     told = {
@@ -208,7 +208,7 @@ def ask_improve(log: OpenedLog, settings: Settings, objective: str) -> Answer:
 
 
 def ask_check(log: OpenedLog) -> Answer:
-    """Is the log what evaluation takes it for?"""
+    """Check that the log meets the assumptions of evaluation."""
     began = time.perf_counter()
     found = check(rows_of(log))
     told = found.to_dict() | {"outliers": found.to_dict()["outliers"][:MOST_PAIRS]}

@@ -63,7 +63,7 @@ def policy_file(log: OpenedLog, policies: Mapping[str, np.ndarray], file: str) -
         raise UserError("There is no such policy on this page.")
     with tempfile.TemporaryDirectory(prefix="bellief-") as folder:
         path = Path(folder) / "policy.csv"
-        # States that are merely ends have no rows, as nobody acts there.
+        # States that are merely ends have no rows: no action is taken there.
         table = np.where(only_ends(log.tally)[:, None], 0.0, policies[name])
         save_policy(path, table, log.tally.state_labels, log.tally.action_labels)
         return attachment(path.read_bytes(), f"{name}.csv")

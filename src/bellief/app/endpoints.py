@@ -18,11 +18,11 @@ from bellief.evaluation.policy_forms import read_policy
 from bellief.watch import pause_point
 
 MOST_POLICIES = 8
-# Policy files are small; a large one is a log in the wrong place.
+# Policy files are small; a large one is probably a log.
 LARGEST_POLICY = 50
 LARGEST_TABLE = 10_000  # cells
 LONGEST_NAME = 40
-# Draws of a first answer while somebody drags a slider.
+# Draws of a first answer while a slider is dragged.
 FEWEST_DRAWS = 50
 
 

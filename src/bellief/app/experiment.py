@@ -12,7 +12,7 @@ from bellief.app.answers import curve
 from bellief.app.contraction import MOST_STATES, Contraction, belief_of
 from bellief.app.experiment_choices import MOST_AGENTS, MOST_RUNS, MOST_STEPS, PACES, choices
 from bellief.envs import Environment, make
-from bellief.errors import UserError
+from bellief.errors import UserError, require_choice
 from bellief.experiments import RunResult, run
 from bellief.experiments.compare import best_average
 from bellief.experiments.event_collector import Collector
@@ -75,9 +75,8 @@ class Experiment:
             thread.start()
 
     def set_pace(self, name: Any) -> None:
-        """Watch slowly, or let them run."""
-        if name not in PACES:
-            raise UserError(f"There is no pace '{name}'; choose one of {', '.join(PACES)}.")
+        """Set how long to wait at each checkpoint."""
+        require_choice(name, PACES, "There is no pace")
         self.pace = PACES[name]
 
     def pause(self) -> None:
@@ -118,7 +117,7 @@ class Experiment:
         return to_csv(frame[["agent", *(column for column in frame.columns if column != "agent")]])
 
     def add_readings(self, name: str, numbers: range, readings: list[Reading]) -> list[tuple[int, float, float, float]]:
-        """Points of a curve: step, mean over the runs seen so far, and their range; a step may be told again."""
+        """Points of a curve: step, mean over the runs seen so far, and their range; a step may be sent again."""
         points = []
         for one in readings:
             runs = self.seen[name].setdefault(int(one.step), {})
@@ -142,7 +141,7 @@ class Experiment:
             self.tell("agent-stopped", {"agent": name})
         except UserError as error:
             self.tell("agent-failed", {"agent": name, "error": str(error)})
-        except Exception as error:  # a thread has nobody to raise to
+        except Exception as error:  # an exception in a thread would be lost
             sentence = f"This is a bug in Bellief ({type(error).__name__}): please report it."
             self.tell("agent-failed", {"agent": name, "error": sentence})
 
@@ -153,7 +152,7 @@ def _point(step: int, runs: dict[int, float]) -> tuple[int, float, float, float]
 
 
 class Watcher:
-    """Checkpoints that keep nothing and show everything (see `experiments.checkpoints.Checkpoints`)."""
+    """Checkpoints that keep nothing and show everything (see `experiments.batches.Checkpoints`)."""
 
     def __init__(self, experiment: Experiment, environment: Environment, name: str, shown: bool):
         self.experiment, self.name = experiment, name

@@ -1,4 +1,4 @@
-"""Work for a request: in a thread, stopped as soon as nobody waits for it any more."""
+"""Work for a request: in a thread, stopped as soon as its request is gone."""
 
 import asyncio
 import sys
@@ -16,7 +16,7 @@ from bellief.app.workspaces import Workspace
 from bellief.errors import UserError
 from bellief.watch import Stopped, watched
 
-# Seconds between two looks at whether the page is still there, and between two reports of progress.
+# Seconds between two checks that the page is still connected, and between two reports of progress.
 LOOK, REPORT = 0.1, 0.1
 
 _pool = ThreadPoolExecutor(8, thread_name_prefix="bellief-app")

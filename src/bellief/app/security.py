@@ -20,7 +20,7 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-# Nothing from elsewhere, no script or style inside a page, no page of ours inside another.
+# Nothing from other sites, no inline script or style, no embedding of these pages in others.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
@@ -65,11 +65,11 @@ class Access:
         return browser
 
     def knows(self, browser: str) -> bool:
-        """Whether a cookie is one of ours."""
+        """Whether this server issued a cookie."""
         return any(hmac.compare_digest(browser.encode(), known.encode()) for known in self._browsers)
 
     def has_token(self, given: str) -> bool:
-        """Whether a token is ours."""
+        """Whether a token is that of this server."""
         return hmac.compare_digest(given.encode(), self.token.encode())
 
     def serves(self, host: str | None) -> bool:

@@ -81,7 +81,7 @@ def _routes() -> list[Any]:
 
 
 class _Static(StaticFiles):
-    """Our own scripts and styles; browsers ask whether they have changed."""
+    """Bellief's scripts and styles; browsers check whether they have changed."""
 
     def file_response(self, *arguments: Any, **options: Any) -> Response:
         answer = super().file_response(*arguments, **options)
@@ -93,7 +93,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def _told(endpoint: Endpoint) -> Endpoint:
-    """What goes wrong becomes a sentence, and nothing of it reaches the server's log."""
+    """Errors become one sentence, and nothing of them reaches the server's log."""
 
     async def answered(request: Request) -> Response:
         try:
@@ -146,7 +146,7 @@ async def _page(request: Request) -> Response:
 
 
 async def _icon(request: Request) -> Response:
-    """What browsers ask for where a page names no icon."""
+    """The icon that browsers request where a page names none."""
     return FileResponse(HERE / "static" / "icon.svg")
 
 

@@ -1,4 +1,4 @@
-"""Files that a page sends: capped while they arrive, under names of ours in a private folder."""
+"""Files that a page sends: limited in size while they arrive, under generated names in a private folder."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Workspaces: one for each tab, with its log, its policies, its answers and the work under way for it."""
+"""Workspaces: one for each tab, with its log, its policies, its answers and its running work."""
 
 import asyncio
 import dataclasses
@@ -18,7 +18,7 @@ from bellief.app.opened_log import OpenedLog
 # Seconds that a workspace waits for its page to come back, which a reload does at once.
 PATIENCE = 60.0
 MOST_WORKSPACES = 200
-# Events that wait for a page; if it does not read them, old ones are of no use.
+# Events that wait for a page; if it does not read them, old ones are dropped.
 MOST_EVENTS = 1000
 
 
@@ -50,7 +50,7 @@ class Workspace:
         return folder
 
     def begin(self, kind: str) -> threading.Event:
-        """Make room for work of a kind: what is under way of the same kind is stopped."""
+        """Register work of a kind; running work of the same kind is stopped."""
         self.stop(kind)
         self.work[kind] = threading.Event()
         return self.work[kind]
@@ -64,7 +64,7 @@ class Workspace:
             self.experiment.stop()
 
     def forget(self) -> None:
-        """A new log has come: what was known about the last one is of no use. Agents have nothing to do with it."""
+        """Discard what belongs to the last log, because a new one is opened. Agents are not affected."""
         for stop in self.work.values():
             stop.set()
         self.log, self.policy_of_value = None, None
@@ -89,7 +89,7 @@ class Workspaces:
         self._all: dict[str, Workspace] = {}
 
     def create(self, owner: str) -> Workspace:
-        """A new workspace of a browser; the oldest one without a page gives way where there are too many."""
+        """A new workspace of a browser; where there are too many, the oldest one without a page is removed."""
         self.clear_abandoned()
         if len(self._all) >= MOST_WORKSPACES:
             waiting = [one for one in self._all.values() if not one.connected] or list(self._all.values())

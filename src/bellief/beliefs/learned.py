@@ -44,7 +44,7 @@ class Belief(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """A drawn MDP by its atoms: next states (or S for the end) with their mass, `even` for every outcome besides."""
+    """A drawn MDP by its atoms: next states (or S for the end) with their mass, `even` more for every outcome."""
 
     outcome: Int[Array, "S A K"]
     mass: Float[Array, "S A K"]

@@ -34,7 +34,7 @@ from jaxtyping import Array, Float, Key
 
 from bellief.beliefs import matrix_normal
 from bellief.beliefs.matrix_normal import Regression
-from bellief.errors import UserError
+from bellief.errors import UserError, require
 from bellief.features import Features
 from bellief.mdp.linear_mdp import DYNAMICS, Form, LinearGaussianMDP
 from bellief.types import BoxSpaces, Transition
@@ -70,8 +70,7 @@ PRIORS = {"paper": PAPER_PRIOR, "own": OWN_PRIOR}
 
 def named_prior(name: str) -> Prior:
     """The prior called `name`."""
-    if name not in PRIORS:
-        raise UserError(f"There is no prior '{name}' for continuous states; choose one of {', '.join(PRIORS)}.")
+    require(name in PRIORS, f"There is no prior '{name}' for continuous states; choose one of {', '.join(PRIORS)}.")
     return PRIORS[name]
 
 
@@ -86,8 +85,7 @@ class LinearBelief(NamedTuple):
 
 def make_form(dynamics: str, features: Features, reward_features: Features) -> Form:
     """The shared form of models, with the name of the dynamics checked."""
-    if dynamics not in DYNAMICS:
-        raise UserError(f"There are no dynamics '{dynamics}'; choose one of {', '.join(DYNAMICS)}.")
+    require(dynamics in DYNAMICS, f"There are no dynamics '{dynamics}'; choose one of {', '.join(DYNAMICS)}.")
     return Form(dynamics, features, reward_features)
 
 

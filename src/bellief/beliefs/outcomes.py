@@ -68,7 +68,7 @@ class OutcomeBelief(NamedTuple):
 def posterior(
     prior: normal_gamma.Parameters, outcome_strength: Float[Array, ""] | float, seen: Statistics
 ) -> OutcomeBelief:
-    """Conjugate update. An outcome seen n times tells of its pair with precision 1 / (1 / outcome_strength + 1 / n)."""
+    """Conjugate update. An outcome seen n times adds precision 1 / (1 / outcome_strength + 1 / n) to its pair."""
     counts = seen.counts.astype(seen.mean.dtype)
     strength = outcome_strength + counts
     weight = outcome_strength * counts / strength

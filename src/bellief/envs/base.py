@@ -81,7 +81,7 @@ class Environment:
         possible = self.outcomes.probability > 0
         rewards = self.outcomes.reward[possible]
         mdp = self.mdp()
-        # The end of an episode counts as one more outcome, whatever state it happens in.
+        # The end of an episode counts as one more outcome, in any state.
         different = (np.asarray(mdp.transition) > 0).sum(-1) + (np.asarray(mdp.termination) > 0)
         return Spaces(
             states=self.states,

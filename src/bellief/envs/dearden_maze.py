@@ -7,7 +7,7 @@ from bellief.envs.maze import LAYOUT, flag_task
 
 
 def dearden_maze(layout: str | Sequence[str] = LAYOUT, slip: float = 0.1) -> Environment:
-    """The map and the moves of `maze`, but the agent stands on G for a step: whatever it does there pays the number
+    """The map and the moves of `maze`, but the agent stands on G for a step: every action there pays the number
     of flags held and leads back to S without flags. A round takes one step more than in `maze`.
 
     >>> from bellief.envs.dearden_maze import dearden_maze

@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 
 from bellief.envs.base import Environment
-from bellief.errors import UserError
+from bellief.errors import UserError, require
 from bellief.mdp.tabular_mdp import make_outcomes
 from bellief.types import Spaces
 
@@ -86,8 +86,7 @@ class DiscretiseObservation(gymnasium.ObservationWrapper):
         box = env.observation_space
         if not isinstance(box, spaces.Box):
             raise UserError(f"Only Box observations can be cut into bins, not {type(box).__name__}.")
-        if bins < 2:
-            raise UserError(f"bins must be at least 2, not {bins}.")
+        require(bins >= 2, f"bins must be at least 2, not {bins}.")
         # Some environments declare the largest float as a bound, which is no bound.
         bounded = (np.abs(box.low) < 1e6) & (np.abs(box.high) < 1e6)
         self.low = np.where(bounded, box.low, np.broadcast_to(low, box.shape)).ravel()

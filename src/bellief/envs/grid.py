@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float, Int, UInt8
 
-from bellief.errors import UserError
+from bellief.errors import UserError, require
 
 FLOOR, WALL, GOAL, LAVA, FLAG = ".", "#", "G", "L", "F"
 
@@ -81,15 +81,13 @@ def parse_layout(layout: str | Sequence[str], start_character: str, special: str
                 f"make all rows equally long."
             )
         for character in row:
-            if character not in known:
-                raise UserError(f"Row {number} of the layout holds '{character}': use only {' '.join(known)}.")
+            require(character in known, f"Row {number} of the layout holds '{character}': use only {' '.join(known)}.")
     text = "".join(rows)
     if text.count(start_character) != 1:
         raise UserError(
             f"The layout has {text.count(start_character)} starts: mark exactly one cell with '{start_character}'."
         )
-    if GOAL not in text:
-        raise UserError(f"The layout has no goal: mark at least one cell with '{GOAL}'.")
+    require(GOAL in text, f"The layout has no goal: mark at least one cell with '{GOAL}'.")
     if text.count(FLAG) > MOST_FLAGS:
         raise UserError(f"The layout has {text.count(FLAG)} flags: keep at most {MOST_FLAGS}, each doubles the states.")
     grid = GridLayout(rows, start_character)

@@ -12,7 +12,46 @@ from bellief.envs.box import BoxEnvironment
 from bellief.errors import UserError
 
 
-class TabularGymnasiumEnv(gymnasium.Env):
+class _SteppedEnv(gymnasium.Env):
+    """What both kinds share: an episode must be begun, actions must exist, states are shown as text or as pictures."""
+
+    environment: Any
+    _state: Any = None
+    _ended = False
+
+    def _set_up(self, environment: Any, actions: int, pictures: bool, render_mode: str | None) -> None:
+        if not pictures:
+            self.metadata = {**self.metadata, "render_modes": ["ansi"]}
+        modes = self.metadata["render_modes"]
+        if render_mode is not None and render_mode not in modes:
+            raise UserError(
+                f"Environment '{environment.name}' has no render_mode '{render_mode}': use one of {', '.join(modes)}."
+            )
+        self.environment, self.render_mode = environment, render_mode
+        self.action_space, self._actions = gymnasium.spaces.Discrete(actions), actions
+
+    def _current_state(self) -> Any:
+        if self._state is None:
+            raise ResetNeeded("No episode has begun: call reset() first.")
+        return self._state
+
+    def _check_action(self, action: int) -> None:
+        self._current_state()
+        if self._ended:
+            raise ResetNeeded("The episode has ended: call reset() to begin another.")
+        if not self.action_space.contains(action):
+            raise InvalidAction(f"Action {action!r} is not one of 0..{self._actions - 1}.")
+
+    def render(self) -> str | np.ndarray | None:
+        """The current state as text or as a picture, as `render_mode` says."""
+        if self.render_mode is None:
+            gymnasium.logger.warn("render() needs a render_mode: pass one of the modes in metadata to make().")
+            return None
+        shown = self.environment.render_text if self.render_mode == "ansi" else self.environment.render_image
+        return shown(self._current_state())
+
+
+class TabularGymnasiumEnv(_SteppedEnv):
     """A Gymnasium environment that steps an outcome table.
 
     Pass an `Environment`, or the `name` of one together with its parameters. Observations are state numbers.
@@ -39,20 +78,9 @@ class TabularGymnasiumEnv(gymnasium.Env):
                 "An environment that is built already takes no parameters: pass them with its name instead."
             )
         assert environment is not None
-        if environment.layout is None:
-            self.metadata = {**self.metadata, "render_modes": ["ansi"]}
-        modes = self.metadata["render_modes"]
-        if render_mode is not None and render_mode not in modes:
-            raise UserError(
-                f"Environment '{environment.name}' has no render_mode '{render_mode}': use one of {', '.join(modes)}."
-            )
-        self.environment = environment
-        self.render_mode = render_mode
+        self._set_up(environment, environment.actions, environment.layout is not None, render_mode)
         self.observation_space = gymnasium.spaces.Discrete(environment.states)
-        self.action_space = gymnasium.spaces.Discrete(environment.actions)
         self._cumulative = np.cumsum(environment.outcomes.probability, axis=-1)
-        self._state: int | None = None
-        self._ended = False
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
         """Begin an episode in a state drawn from the start distribution; there are no options."""
@@ -63,37 +91,18 @@ class TabularGymnasiumEnv(gymnasium.Env):
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
         """Draw one outcome of the action; never truncates."""
-        state = self._current_state()
-        if self._ended:
-            raise ResetNeeded("The episode has ended: call reset() to begin another.")
-        if not self.action_space.contains(action):
-            raise InvalidAction(f"Action {action!r} is not one of 0..{self.environment.actions - 1}.")
-        outcomes = self.environment.outcomes
-        cumulative = self._cumulative[state, action]
+        self._check_action(action)
+        outcomes, pair = self.environment.outcomes, (self._state, action)
+        cumulative = self._cumulative[pair]
         # Scaled by the rounded sum and searched from the right, an outcome of probability zero is never drawn.
         drawn = int(np.searchsorted(cumulative, self.np_random.random() * cumulative[-1], side="right"))
-        where = (state, action, drawn)
+        where = (*pair, drawn)
         self._state, self._ended = int(outcomes.next_state[where]), bool(outcomes.terminated[where])
         info = {"prob": float(outcomes.probability[where])}
         return self._state, float(outcomes.reward[where]), self._ended, False, info
 
-    def render(self) -> str | np.ndarray | None:
-        """The current state as text or as a picture, as `render_mode` says."""
-        if self.render_mode is None:
-            gymnasium.logger.warn("render() needs a render_mode: pass one of the modes in metadata to make().")
-            return None
-        state = self._current_state()
-        if self.render_mode == "ansi":
-            return self.environment.render_text(state)
-        return self.environment.render_image(state)
 
-    def _current_state(self) -> int:
-        if self._state is None:
-            raise ResetNeeded("No episode has begun: call reset() first.")
-        return self._state
-
-
-class BoxGymnasiumEnv(gymnasium.Env):
+class BoxGymnasiumEnv(_SteppedEnv):
     """One of our continuous environments as a Gymnasium environment: `gymnasium.make("bellief:LinearModel-v0")`.
 
     There is no time limit: use `gymnasium.make(..., max_episode_steps=...)`. In a family of problems the
@@ -107,19 +116,13 @@ class BoxGymnasiumEnv(gymnasium.Env):
         if not isinstance(environment, BoxEnvironment):
             raise UserError(f"The states of '{name}' can be counted: use TabularGymnasiumEnv for it.")
         zero = np.zeros(environment.spaces.dimension, np.float32)
-        modes = ["ansi"] if environment.view.render_image(zero) is None else self.metadata["render_modes"]
-        self.metadata = {**self.metadata, "render_modes": modes}
-        if render_mode is not None and render_mode not in modes:
-            raise UserError(f"Environment '{name}' has no render_mode '{render_mode}': use one of {', '.join(modes)}.")
-        self.environment, self.render_mode = environment, render_mode
+        pictures = environment.view.render_image(zero) is not None
+        self._set_up(environment, environment.spaces.actions, pictures, render_mode)
         bound = np.asarray(environment.observation_bound, np.float32)
         self.observation_space = gymnasium.spaces.Box(-bound, bound, dtype=np.float32)
-        self.action_space = gymnasium.spaces.Discrete(environment.spaces.actions)
         constants = environment.constants(0)
         self._start = jax.jit(lambda noise: environment.start(constants, noise))
         self._step = jax.jit(lambda state, action, noise: environment.step(constants, state, action, noise))
-        self._state: np.ndarray | None = None
-        self._ended = False
 
     def _noise(self) -> np.ndarray:
         return self.np_random.random(self.environment.noise).astype(np.float32)
@@ -134,22 +137,7 @@ class BoxGymnasiumEnv(gymnasium.Env):
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Take an action; never truncates."""
-        if self._state is None:
-            raise ResetNeeded("No episode has begun: call reset() first.")
-        if self._ended:
-            raise ResetNeeded("The episode has ended: call reset() to begin another.")
-        if not self.action_space.contains(action):
-            raise InvalidAction(f"Action {action!r} is not one of 0..{self.environment.spaces.actions - 1}.")
+        self._check_action(action)
         outcome = self._step(self._state, np.int32(action), self._noise())
         self._state, self._ended = np.array(outcome.state, np.float32), bool(outcome.terminated)
         return self._state.copy(), float(outcome.reward), self._ended, False, {}
-
-    def render(self) -> str | np.ndarray | None:
-        """The current state as text or as a picture, as `render_mode` says."""
-        if self.render_mode is None:
-            gymnasium.logger.warn("render() needs a render_mode: pass one of the modes in metadata to make().")
-            return None
-        if self._state is None:
-            raise ResetNeeded("No episode has begun: call reset() first.")
-        shown = self.environment.render_text if self.render_mode == "ansi" else self.environment.render_image
-        return shown(self._state)

@@ -26,7 +26,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from bellief.envs.box import BoxEnvironment, Outcome, normal, numbers_as_text
 from bellief.envs.checks import check_count, check_number
-from bellief.errors import UserError
+from bellief.errors import require
 from bellief.types import BoxSpaces
 
 DIMENSION, ACTIONS = 4, 11
@@ -89,8 +89,7 @@ def linear_model(member_number: int | None = None, noise: float = 0.05) -> BoxEn
     if member_number is not None:
         member_number = check_count("member_number", member_number, least=0)
     noise = check_number("noise", noise)
-    if noise < 0:
-        raise UserError(f"Parameter 'noise' is {noise!r}: set it to a number of at least 0.")
+    require(noise >= 0, f"Parameter 'noise' is {noise!r}: set it to a number of at least 0.")
 
     def constants(run: int) -> Constants:
         transition, reward = member(run if member_number is None else member_number)

@@ -7,7 +7,7 @@ import numpy as np
 from bellief.envs.base import Environment, single_start
 from bellief.envs.checks import check_probability
 from bellief.envs.grid import ACTION_NAMES, FLAG, GOAL, GridView, moves_with_slip, parse_layout
-from bellief.errors import UserError
+from bellief.errors import require
 from bellief.mdp.tabular_mdp import make_outcomes
 
 LAYOUT = """\
@@ -56,8 +56,7 @@ def flag_task(name: str, layout: str | Sequence[str], slip: float, pay: Callable
     """
     slip = check_probability("slip", slip)
     grid = parse_layout(layout, start_character="S", special=FLAG)
-    if not grid.flags:
-        raise UserError(f"The layout has no flags, hence no rewards: mark at least one cell with '{FLAG}'.")
+    require(grid.flags, f"The layout has no flags, hence no rewards: mark at least one cell with '{FLAG}'.")
 
     flag_sets = 2 ** len(grid.flags)
     probability, entered = moves_with_slip(grid, slip)

@@ -8,7 +8,7 @@ import numpy as np
 
 from bellief.agents import oracle
 from bellief.envs import Environment, make_any
-from bellief.errors import UserError
+from bellief.errors import UserError, require
 from bellief.experiments.results import RunResult
 from bellief.experiments.run import run
 from bellief.mdp.bellman import long_run_average
@@ -108,8 +108,7 @@ def parse_agent(text: str) -> tuple[str, str, dict[str, str]]:
     settings = {}
     for item in filter(None, tail.split(",")):
         key, equals, value = item.partition("=")
-        if not equals or not key:
-            raise UserError(f"'{item}' in agent '{text}' is no setting; write agent:name=value,name=value.")
+        require(equals and key, f"'{item}' in agent '{text}' is no setting; write agent:name=value,name=value.")
         settings[key] = value
     find(AGENTS, "agent", name)
     return label, name, settings
@@ -135,8 +134,7 @@ def compare_agents(
     >>> list(found.results), round(found.optimum, 3)
     (['q-learning', 'eager'], 3.677)
     """
-    if not agents:
-        raise UserError("Name at least one agent to compare.")
+    require(agents, "Name at least one agent to compare.")
     parsed = [parse_agent(text) for text in agents]
     if len({label for label, _, _ in parsed}) < len(parsed):
         raise UserError("Two agents have the same name; tell them apart as label=agent:settings.")

@@ -18,7 +18,6 @@ from bellief.experiments import transfer
 from bellief.experiments.compiled_environments import Box, Tables
 from bellief.fast import Replacement, placement, random_keys, selected, using_for
 from bellief.fast.compiler_options import IN_ORDER
-from bellief.fast.placement import Places
 from bellief.registry import FORMER_NAMES
 from bellief.types import BoxSpaces, Spaces
 
@@ -68,7 +67,7 @@ def batch_keys(seed: int, environment: str, agent: str, numbers: range) -> RunKe
 
 
 class Program(NamedTuple):
-    """What a program is compiled for, besides the shapes of its arguments."""
+    """What a program is compiled for, in addition to the shapes of its arguments."""
 
     agent: ModuleType
     config: Any
@@ -176,8 +175,8 @@ def merge(changed, states):
     )
 
 
-def plan_states(keys: RunKeys, step: int, states: Any, places: Places, program: Program) -> tuple[Any, Any]:
-    """Plan on the planning devices (`keys` are there already); what planning leaves as it is does not travel back."""
+def plan_states(keys: RunKeys, step: int, states: Any, places: placement.Places, program: Program) -> tuple[Any, Any]:
+    """Plan on the planning devices (`keys` are there already); unchanged parts are not transferred back."""
     elsewhere = places.plan != places.step
     there = placement.put(states, places.plan) if elsewhere else states
     with placement.at(places.plan):

@@ -1,4 +1,4 @@
-"""Event loop for one batch of runs: advance to the next event, read, plan; one event a call, or several."""
+"""Event loop for one batch of runs: advance to the next event, read, plan."""
 
 import time
 from collections.abc import Callable, Generator, Iterable
@@ -65,51 +65,6 @@ class Snapshot(NamedTuple):
     host: dict[str, np.ndarray]
 
 
-def run_events(
-    begin: Callable[[], tuple[Any, dict[str, np.ndarray]]],
-    advance: Callable[..., tuple[Any, dict[str, Any]]],
-    plan: Callable[..., tuple[Any, Any]],
-    read: Callable[..., Iterable[Any]],
-    plan_steps: list[int],
-    reading_steps: list[int],
-    resume: Snapshot | None,
-    whole: Callable[[Any], Any] = lambda runs: runs,
-    due: Callable[[int], bool] = lambda event: True,
-) -> Generator[Any]:
-    """Advance to the next event, read, plan; one event a call.
-
-    Args:
-        begin: the first runs, and the sums that the host keeps, all zero.
-        advance: the runs after steps first, ..., last - 1, and what these add to the sums.
-        plan: the runs after planning, and what the agent reported.
-        read: the events of a reading.
-        plan_steps: steps before whose action the agent plans.
-        reading_steps: steps after which the curves are read.
-        resume: only what comes after this snapshot is yielded.
-        whole: the runs as they are passed on, from what `advance` and `plan` return.
-        due: whether there is to be a snapshot after an event, where making the runs whole takes time.
-    """
-    resume = Snapshot(-1, *begin()) if resume is None else resume
-    runs, host, done = resume.runs, resume.host, max(resume.event, 0)
-    plans, readings = set(plan_steps), set(reading_steps)
-    for event in sorted({step - 1 for step in plans} | readings):
-        if event <= resume.event:
-            continue
-        if event > done:
-            runs, earned = advance(np.int32(done), np.int32(event), runs)
-            # One segment at a time, added up here in float64.
-            host = {name: sums + np.asarray(earned[name], dtype=sums.dtype) for name, sums in host.items()}
-            done = event
-        if event in readings:
-            yield from read(event, runs, host)
-        if event + 1 in plans and event < max(readings):
-            runs, info = plan(np.int32(event + 1), runs)
-            yield Plan(event + 1, info)
-        if due(event):
-            yield Snapshot(event, whole(runs), host)
-    yield whole(runs)
-
-
 def run_many_events(
     begin: Callable[[], tuple[Any, dict[str, np.ndarray]]],
     advance_and_plan: Callable[..., tuple[Any, Any]],
@@ -119,12 +74,19 @@ def run_many_events(
     resume: Snapshot | None,
     most: int = MOST_EVENTS,
 ) -> Generator[Any]:
-    """As `run_events`, with up to `most` events a call: where segments are short, a call costs more than computing.
+    """Advance to the next event, read, plan; up to `most` events a call, because for short segments a call costs more
+    than computing. How many events share a call changes no number.
 
-    `advance_and_plan` takes the step to begin after, arrays of `most` steps to advance to and of whether to plan
-    there, how many of them count, and the runs. It returns the runs and, with the events along the second axis, what
-    each segment adds to the sums, what is read, and what the agent reported. How many events share a call changes no
-    number.
+    Args:
+        begin: the first runs, and the sums that the host keeps, all zero.
+        advance_and_plan: takes the step to begin after, arrays of `most` steps to advance to and of whether to plan
+            there, how many of them count, and the runs. It returns the runs and, with the events along the second axis,
+            what each segment adds to the sums, what is read, and what the agent reported.
+        read: the events of a reading.
+        plan_steps: steps before whose action the agent plans.
+        reading_steps: steps after which the curves are read.
+        resume: only what comes after this snapshot is yielded.
+        most: events a call.
     """
     resume = Snapshot(-1, *begin()) if resume is None else resume
     runs, host, done = resume.runs, resume.host, max(resume.event, 0)

@@ -16,7 +16,7 @@ import numpy as np
 
 from bellief.experiments import compiled_steps, transfer
 from bellief.experiments.compiled_environments import Run
-from bellief.experiments.event_loop import Snapshot, run_events
+from bellief.experiments.event_loop import Plan, Snapshot
 from bellief.fast import placement
 from bellief.fast.placement import Places
 from bellief.processors import cores
@@ -59,26 +59,12 @@ def _wave(
     def split(runs):
         return placement.put(placement.split_groups(jax.device_get(runs), count), places.step)
 
-    def advance_group(first, last, own, runs):
+    def advance(first, last, own, runs):
         with placement.at_work(places):
             advanced = compiled_steps.advance(own, environment, first, last, rate, runs, program=step)
             return jax.block_until_ready(advanced)
 
-    def begin():
-        runs = compiled_steps.begin(here, environment, program=step)
-        groups, spare = split(runs), split(runs)[0]
-        no_steps = np.int32(0)
-        compiling.append(placement.in_background(places, lambda: advance_group(no_steps, no_steps, own_keys[0], spare)))
-        return groups, environment.host_sums(len(keys.agent))
-
-    def advance(first, last, groups):
-        while compiling:
-            compiling.pop().join()
-        done = pool.map(functools.partial(advance_group, first, last), own_keys, groups)
-        groups, sums = zip(*done, strict=True)
-        return groups, placement.join_groups([environment.to_host(part) for part in sums])
-
-    def plan_groups(number, groups):
+    def make_plans(number, groups):
         states = tuple(runs.agent for runs in groups)
         packed = transfer.pack(states)
         # A call transfers its arguments to a single GPU faster than an explicit transfer beforehand.
@@ -89,24 +75,38 @@ def _wave(
         planned = map(compiled_steps.merge, split(changed), states)
         return [runs._replace(agent=state) for runs, state in zip(groups, planned, strict=True)], info
 
-    def read_groups(number, groups, sums):
-        return read(number, placement.join_groups([environment.smoothed(runs) for runs in groups]), sums)
-
-    compiling: list[threading.Thread] = []
-    if resume is not None:
-        resume = resume._replace(runs=split(resume.runs))
+    compiling = None
+    if resume is None:
+        runs = compiled_steps.begin(here, environment, program=step)
+        groups, spare, no_steps = split(runs), split(runs)[0], np.int32(0)
+        compiling = placement.in_background(places, lambda: advance(no_steps, no_steps, own_keys[0], spare))
+        last_event, host = -1, environment.host_sums(len(keys.agent))
+    else:
+        groups, last_event, host = split(resume.runs), resume.event, resume.host
+    done, plans, readings = max(last_event, 0), set(plan_steps), set(reading_steps)
     with ThreadPoolExecutor(min(count, cores())) as pool:
-        yield from run_events(
-            begin,
-            advance,
-            plan_groups,
-            read_groups,
-            plan_steps,
-            reading_steps,
-            resume,
-            whole=placement.join_groups,
-            due=due,
-        )
+        for event in sorted({number - 1 for number in plans} | readings):
+            if event <= last_event:
+                continue
+            if event > done:
+                if compiling is not None:
+                    compiling.join()
+                groups, sums = zip(
+                    *pool.map(functools.partial(advance, np.int32(done), np.int32(event)), own_keys, groups),
+                    strict=True,
+                )
+                earned = placement.join_groups([environment.to_host(part) for part in sums])
+                # One segment at a time, added up here in float64.
+                host = {name: total + np.asarray(earned[name], dtype=total.dtype) for name, total in host.items()}
+                done = event
+            if event in readings:
+                yield from read(event, placement.join_groups([environment.smoothed(runs) for runs in groups]), host)
+            if event + 1 in plans and event < max(readings):
+                groups, info = make_plans(np.int32(event + 1), groups)
+                yield Plan(event + 1, info)
+            if due(event):
+                yield Snapshot(event, placement.join_groups(groups), host)
+    yield placement.join_groups(groups)
 
 
 class _Pause:

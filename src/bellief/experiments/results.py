@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -253,10 +254,10 @@ def check_size(steps: int, runs: int, readings: int, longest_gap: int | None = N
     check_memory(kept + schedule, f"{shorten(str(runs), 40)} runs of {steps} steps", "ask for fewer runs or steps")
 
 
-def reading_steps(steps: int, count: int = READINGS) -> list[int]:
-    """About `count` steps on a logarithmic grid, with the last one and the one before the last tenth."""
-    grid = np.unique(np.round(np.geomspace(1, steps, min(count, steps))).astype(int))
-    return sorted({*grid.tolist(), steps} | ({last_tenth(steps)} - {0}))
+def reading_steps(steps: int, more: Iterable[int] = ()) -> list[int]:
+    """About 200 steps on a logarithmic grid, with the last one, the one before the last tenth, and `more`."""
+    grid = np.unique(np.round(np.geomspace(1, steps, min(READINGS, steps))).astype(int))
+    return sorted({*grid.tolist(), steps, last_tenth(steps), *(step for step in more if step <= steps)} - {0})
 
 
 def mean_length(

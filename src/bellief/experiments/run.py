@@ -1,9 +1,8 @@
 """`bellief.run`: many runs of one agent in one environment."""
 
 import dataclasses
-import functools
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,15 +11,12 @@ from bellief.agents.agenda import is_self_scheduled
 from bellief.agents.schedule import steps_of
 from bellief.envs import Environment
 from bellief.envs.box import BoxEnvironment
-from bellief.errors import UserError
-from bellief.experiments.batches import by_run, run_batches
-from bellief.experiments.checkpoints import Checkpoints
-from bellief.experiments.compiled_steps import batch_keys
+from bellief.errors import UserError, require
+from bellief.experiments.batches import Checkpoints, by_run, run_batches
 from bellief.experiments.event_collector import EPISODE_COUNTS, Collector
-from bellief.experiments.event_loop import Snapshot
 from bellief.experiments.results import RunResult, check_size, reading_steps
 from bellief.experiments.settings import build_config
-from bellief.experiments.task import inform, open_task
+from bellief.experiments.task import Case, inform, open_task
 from bellief.fast.placement import at_work, start_gpu
 from bellief.registry import AGENTS, CONTINUOUS, announce, find
 
@@ -65,33 +61,28 @@ def run(
         device: `cpu`; `gpu`, where agents plan on the GPU while environments with a known model step on the host; or
             `auto`, a GPU where JAX has one, but the CPU where plans are light: those of PSRL and MMBI with few states,
             and of agents that plan nothing, for up to ten runs at once. Results of two devices differ in rounding.
-        readings: steps at which to read the curves, besides the usual ones.
+        readings: more steps at which to read the curves, in addition to the usual ones.
         longest_gap: plan at least every so many steps. The paper's updates come ever more rarely; where an agent can
             repeat itself without moving, at a wall or by a refused pick-up, it learns one thing an update. Not for
             agents with another schedule than `triangular`.
         first_run: number of the first run, for experiments that are spread over several processes.
-        progress: called with the finished fraction from time to time.
-        checkpoints: keeps where the runs stand, as `bellief run --out` does, to go on after an interruption.
+        progress: called with the finished fraction, several times during the computation.
+        checkpoints: saves the state of the runs, as `bellief run --out` does, to continue after an interruption.
 
     >>> import bellief
     >>> result = bellief.run("nchain", "q-learning", steps=30, runs=2)
     >>> result.total.shape[0], result.policies.shape
     (2, (2, 5, 2))
     """
-    if not 1 <= steps < 2**31:
-        raise UserError(f"steps must lie between 1 and {2**31 - 1}, not {steps}.")
-    if runs < 1:
-        raise UserError(f"runs must be at least 1, not {runs}.")
-    if not half_life > 0:
-        raise UserError(f"half_life must be positive, not {half_life}.")
+    require(1 <= steps < 2**31, f"steps must lie between 1 and {2**31 - 1}, not {steps}.")
+    require(runs >= 1, f"runs must be at least 1, not {runs}.")
+    require(half_life > 0, f"half_life must be positive, not {half_life}.")
     if width is not None and width < 1:
         raise UserError(f"width must be at least 1, not {width}.")
-    if first_run < 0:
-        raise UserError(f"first_run must be zero or more, not {first_run}.")
+    require(first_run >= 0, f"first_run must be zero or more, not {first_run}.")
     if longest_gap is not None and longest_gap < 1:
         raise UserError(f"longest_gap must be at least 1, not {longest_gap}.")
-    if not 0 <= seed < 2**32:
-        raise UserError(f"seed must lie between 0 and {2**32 - 1}, not {seed}.")
+    require(0 <= seed < 2**32, f"seed must lie between 0 and {2**32 - 1}, not {seed}.")
     entry = find(AGENTS, "agent", agent)
     task = open_task(env, env_settings or {}, table, bins)
     module = entry.load_for(task.kind, task.name)
@@ -103,27 +94,21 @@ def run(
     places = task.places(device, width, module, config)
     start_gpu(places)
     began = time.perf_counter()
-    reading = sorted({*reading_steps(steps), *(step for step in readings if 0 < step <= steps)})
+    reading = reading_steps(steps, [step for step in readings if step > 0])
     if task.kind == CONTINUOUS:
         check_size(steps, runs, 3 * len(reading), longest_gap)
     else:
         check_size(steps, runs, len(reading), longest_gap, task.spaces.states * task.spaces.actions)
     # An agent that schedules its plans itself reports the last one at each reading.
     plans = reading if is_self_scheduled(config) else steps_of(module, steps, longest_gap)
-
-    def events(numbers: range, resume: Snapshot | None) -> Generator[Any]:
-        return task.batch(seed, agent, numbers, module, config, plans, reading, half_life, resume, places)
-
-    def shapes(numbers: range) -> Any:
-        return task.shapes(batch_keys(seed, task.name, agent, numbers), module, config)
-
+    case = Case(task, agent, module, config, seed, plans, reading, half_life, places)
     # Real environments with continuous states take so long to step that the last batch is not padded.
     padded = not (task.real and task.kind == CONTINUOUS)
     last = first_run + runs
     batches = [
         range(first, first + width if padded else min(first + width, last)) for first in range(first_run, last, width)
     ]
-    collected = run_batches(batches, events, len(plans), progress, places, checkpoints, shapes)
+    collected = run_batches(case, batches, progress, checkpoints)
 
     def joined(part: Callable[[Collector], np.ndarray]) -> np.ndarray:
         return np.concatenate([part(one) for one in collected])[:runs]
@@ -132,7 +117,7 @@ def run(
     if task.kind != CONTINUOUS:
         with at_work(places):
             policies = joined(lambda one: one.policies(module, config))
-    counted = EPISODE_COUNTS if task.kind == CONTINUOUS else ()
+    counts = [one.episode_counts() for one in collected] if task.kind == CONTINUOUS else []
     return RunResult(
         env=task.name,
         agent=agent,
@@ -150,9 +135,5 @@ def run(
         info=by_run([one.plan_columns() for one in collected], width, runs),
         updates=len(plans),
         seconds=time.perf_counter() - began,
-        **{name: joined(functools.partial(_counts, name)) for name in counted},
+        **{name: np.concatenate([one[name] for one in counts])[:runs] for name in EPISODE_COUNTS if counts},
     )
-
-
-def _counts(name: str, collected: Collector) -> np.ndarray:
-    return collected.episode_counts()[name]

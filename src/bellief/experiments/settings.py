@@ -7,7 +7,7 @@ import typing
 from typing import Any
 
 from bellief.beliefs import linear, tabular
-from bellief.errors import UserError, shorten
+from bellief.errors import UserError, require, shorten
 from bellief.registry import NEW_MEANINGS
 
 
@@ -39,8 +39,7 @@ def build_config(config_type: type, agent: str, settings: dict[str, Any]) -> Any
 def _changed_prior(base: Any, changes: dict[str, Any]) -> Any:
     hints = typing.get_type_hints(type(base))
     for name in changes:
-        if name not in hints:
-            raise UserError(f"A prior has no parameter '{name}'; its parameters are {', '.join(hints)}.")
+        require(name in hints, f"A prior has no parameter '{name}'; its parameters are {', '.join(hints)}.")
     return dataclasses.replace(
         base, **{name: _convert(f"prior.{name}", value, hints[name]) for name, value in changes.items()}
     )

@@ -1,12 +1,13 @@
 """What a run needs of an environment, for tables and continuous states, compiled or stepped by Gymnasium.
 
-`open_task` is the one place that decides which loop belongs to which environment, and a task's `run_batch` the one
-that decides it for an agent: those with a schedule of their own (`agents.agenda`) have loops of their own.
+`open_task` is the one place that decides which loop belongs to which environment, and a task's `events` the one that
+decides it for an agent: those with a schedule of their own (`agents.agenda`) have loops of their own. A `Case` is an
+agent with its settings in a task.
 """
 
 import contextlib
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,14 +15,43 @@ from bellief.agents.agenda import is_self_scheduled
 from bellief.envs import Environment, make_any
 from bellief.envs.box import BoxEnvironment
 from bellief.errors import UserError
-from bellief.experiments import compiled_loop, gymnasium_loop, self_scheduled_gymnasium_loop, self_scheduled_loop
+from bellief.experiments import compiled_loop, gymnasium_loop, self_scheduled_loop
 from bellief.experiments.compiled_environments import make_box, make_tables
 from bellief.experiments.compiled_steps import RunKeys, batch_keys
+from bellief.experiments.event_loop import Snapshot
+from bellief.experiments.gymnasium_agents import ScheduledAgents, SelfScheduledAgents
 from bellief.fast import placement
-from bellief.fast.placement import Places
 from bellief.mdp.bellman import long_run_average
 from bellief.registry import CONTINUOUS, DISCRETE, looks_like_gymnasium
 from bellief.types import BoxSpaces, default_precision
+
+
+class Case(NamedTuple):
+    """What decides the numbers of runs: a task, an agent with its settings, the seed, and when the agent plans and the
+    curves are read. `name` is the agent's, which its random numbers depend on.
+    """
+
+    task: "Task"
+    name: str
+    agent: Any
+    config: Any
+    seed: int
+    plans: list[int]
+    readings: list[int]
+    half_life: float
+    places: placement.Places
+
+    def keys(self, numbers: range) -> RunKeys:
+        """The keys of the runs with these numbers."""
+        return batch_keys(self.seed, self.task.name, self.name, numbers)
+
+    def events(self, numbers: range, resume: Snapshot | None = None) -> Generator[Any]:
+        """The events of one batch, or those after a snapshot."""
+        return self.task.events(self, numbers, resume)
+
+    def shapes(self, numbers: range) -> Any:
+        """Shapes and dtypes of a snapshot's `runs`."""
+        return self.task.shapes(self, numbers)
 
 
 class Task:
@@ -43,7 +73,7 @@ class Task:
         del policy
         return np.nan
 
-    def places(self, device: str, width: int, agent: Any, config: Any = None) -> Places:
+    def places(self, device: str, width: int, agent: Any, config: Any = None) -> placement.Places:
         """Devices for a batch. Continuous states step where they plan: stepping costs little compared with fitting.
         Agents that schedule their plans themselves step and plan on one CPU device.
         """
@@ -56,7 +86,7 @@ class Task:
             return placement.find_places("cpu" if device == "auto" else device, 1)
         if self.kind == CONTINUOUS:
             place = placement.find_places(device, 1).plan
-            return Places(place, place)
+            return placement.Places(place, place)
         return placement.find_places(device, width, placement.plans_lightly(agent, self.spaces, width))
 
     def default_width(self, device: str, runs: int, agent: Any, config: Any = None) -> int:
@@ -66,20 +96,11 @@ class Task:
         light = self.kind == DISCRETE and placement.plans_lightly(agent, self.spaces, None)
         return placement.default_width(device, runs, agent, self.spaces, light)
 
-    def batch(
-        self, seed: int, agent_name: str, numbers: range, agent, config, plans, readings, half_life, resume, places
-    ) -> Generator[Any]:
+    def events(self, case: Case, numbers: range, resume: Snapshot | None) -> Generator[Any]:
         """The events of the runs with these numbers, or those after a snapshot."""
-        keys = placement.put(batch_keys(seed, self.name, agent_name, numbers), places.step)
-        return self.run_batch(keys, numbers, seed, agent, config, plans, readings, half_life, resume, places)
-
-    def run_batch(
-        self, keys: RunKeys, numbers, seed, agent, config, plans, readings, half_life, resume=None, places=None
-    ) -> Generator[Any]:
-        """The same, from the runs' keys."""
         raise NotImplementedError
 
-    def shapes(self, keys: RunKeys, agent: Any, config: Any) -> Any:
+    def shapes(self, case: Case, numbers: range) -> Any:
         """Shapes and dtypes of a snapshot's `runs`."""
         raise NotImplementedError
 
@@ -100,30 +121,22 @@ class CompiledTask(Task):
         unknown = self.model is None or self.environment.time_limit is not None
         return np.nan if unknown else long_run_average(self.model, policy)
 
-    def _compiled(self, numbers: range):
+    def _compiled(self, numbers: range) -> Any:
         if isinstance(self.environment, BoxEnvironment):
             return make_box(self.environment, numbers)
         return make_tables(self.environment.outcomes, self.environment.time_limit)
 
-    def run_batch(
-        self, keys: RunKeys, numbers, seed, agent, config, plans, readings, half_life, resume=None, places=None
-    ) -> Generator[Any]:
+    def events(self, case: Case, numbers: range, resume: Snapshot | None) -> Generator[Any]:
         """The events of one batch, or those after a snapshot."""
-        del seed
-        compiled = self._compiled(numbers)
-        if is_self_scheduled(config):
-            common = (agent, config, self.spaces, readings, half_life, resume)
-            return self_scheduled_loop.run_batch(keys, compiled, *common)
-        places = places or self.places("auto", len(numbers), agent)
-        schedule = (plans, readings, half_life, resume, places)
-        return compiled_loop.run_batch(keys, compiled, agent, config, self.spaces, *schedule)
+        common = (case.keys(numbers), self._compiled(numbers), case.agent, case.config, self.spaces)
+        if is_self_scheduled(case.config):
+            return self_scheduled_loop.run_batch(*common, case.readings, case.half_life, resume)
+        return compiled_loop.run_batch(*common, case.plans, case.readings, case.half_life, resume, case.places)
 
-    def shapes(self, keys: RunKeys, agent: Any, config: Any) -> Any:
+    def shapes(self, case: Case, numbers: range) -> Any:
         """Shapes and dtypes of a snapshot's `runs`."""
-        compiled = self._compiled(range(len(keys.agent)))
-        if is_self_scheduled(config):
-            return self_scheduled_loop.run_shapes(keys, compiled, agent, config, self.spaces)
-        return compiled_loop.run_shapes(keys, compiled, agent, config, self.spaces)
+        loop = self_scheduled_loop if is_self_scheduled(case.config) else compiled_loop
+        return loop.run_shapes(case.keys(numbers), self._compiled(numbers), case.agent, case.config, self.spaces)
 
 
 class GymnasiumTask(Task):
@@ -153,28 +166,26 @@ class GymnasiumTask(Task):
 
         return gymnasium_loop.Simulator(lambda seed: encode(env.reset(seed=seed)[0]), step, env.close)
 
-    def run_batch(
-        self, keys: RunKeys, numbers, seed, agent, config, plans, readings, half_life, resume=None, places=None
-    ) -> Generator[Any]:
+    def _agents(self, case: Case, numbers: range) -> ScheduledAgents | SelfScheduledAgents:
+        common = (case.keys(numbers), case.agent, case.config, self.spaces)
+        if is_self_scheduled(case.config):
+            return SelfScheduledAgents(*common)
+        return ScheduledAgents(*common, case.plans, case.places)
+
+    def events(self, case: Case, numbers: range, resume: Snapshot | None) -> Generator[Any]:
         """The events of one batch, or those after a snapshot."""
         with contextlib.ExitStack() as stack:
             simulators = []
             for _ in numbers:
                 simulators.append(self._simulator())
                 stack.callback(simulators[-1].close)
-            seeds = [gymnasium_loop.environment_seed(seed, self.name, number) for number in numbers]
-            common = (keys, simulators, seeds, agent, config, self.spaces)
-            if is_self_scheduled(config):
-                yield from self_scheduled_gymnasium_loop.run_batch(*common, readings, half_life, resume)
-                return
-            places = places or self.places("auto", len(numbers), agent)
-            yield from gymnasium_loop.run_batch(*common, plans, readings, half_life, resume, places)
+            seeds = [gymnasium_loop.environment_seed(case.seed, self.name, number) for number in numbers]
+            agents = self._agents(case, numbers)
+            yield from gymnasium_loop.run_batch(simulators, seeds, agents, case.readings, case.half_life, resume)
 
-    def shapes(self, keys: RunKeys, agent: Any, config: Any) -> Any:
+    def shapes(self, case: Case, numbers: range) -> Any:
         """Shapes and dtypes of a snapshot's `runs`."""
-        if is_self_scheduled(config):
-            return self_scheduled_gymnasium_loop.run_shapes(keys, agent, config, self.spaces)
-        return gymnasium_loop.run_shapes(keys, agent, config, self.spaces)
+        return self._agents(case, numbers).shapes()
 
 
 def _flat(observation: Any) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Packs agent states for transfer to the device that plans.
 
-Many small transfers take longer than one large one: small arrays travel in one piece, whatever they hold; large ones as
-they are.
+Many small transfers take longer than one large one: small arrays are joined into one, whatever their type; large ones
+are transferred as they are.
 """
 
 import math

@@ -44,10 +44,6 @@ class Replacement(NamedTuple):
     when: Callable[..., bool]
     kernel: bool = False
 
-    def applies(self, *arguments: Any, **options: Any) -> bool:
-        """Whether the arguments are among those that the replacement is for."""
-        return self.when(*arguments, **options)
-
     def load(self) -> Callable:
         """Import the replacing function."""
         module, _, name = self.target.partition(":")

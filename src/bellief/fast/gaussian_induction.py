@@ -5,7 +5,7 @@ The same results as `bbi_paper.induce` and `evaluate.by_method1`, from the same 
 - The noise of every step's first draw, and the tie-breakers, are drawn for all steps at once. Drawing them one step at
   a time costs several times more, in small operations.
 - A sum of exponentials needs one pass over them, a sum of logarithms two. What underflows in the former is lost in
-  rounding anyway if another MDP explains the same values well enough; otherwise the logarithms are computed after all.
+  rounding anyway if another MDP explains the same values well enough; otherwise the logarithms are computed.
 - A GPU waits in every step for the host to learn whether weights need repair, which is rare. There the induction skips
   the repair; it is rerun with it if any step needed it.
 """
@@ -50,8 +50,8 @@ def draw(
 ) -> tuple[Float[Array, "K S"], Float[Array, "J K"], Progress, Diagnostics]:
     """`method1.draw` from the noise of this step's key.
 
-    Without `repair`, `resamples` tells of each value sample whether its weights would need it, and the sizes are those
-    of each sample: the caller can sum them up for all steps at once.
+    Without `repair`, `resamples` says of each value sample whether its weights need repair, and the sizes are those of
+    each sample: the caller can sum them for all steps at once.
     """
     module = method1.BELIEFS[settings.values]
 

@@ -16,7 +16,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from bellief.errors import UserError
+from bellief.errors import UserError, require_choice
 from bellief.fast import is_on
 from bellief.fast.compiler_options import use_gpu_generator
 from bellief.processors import INSIST, cores
@@ -125,8 +125,7 @@ def find_places(device: str, width: int, light: bool = False) -> Places:
     """The devices for a batch of `width` runs. `auto` is a GPU where JAX has one by default, unless plans are light,
     and else the CPU.
     """
-    if device not in DEVICES:
-        raise UserError(f"There is no device '{device}'; choose one of {', '.join(DEVICES)}.")
+    require_choice(device, DEVICES, "There is no device")
     light = light and os.environ.get(INSIST) != "gpu"
     if device == "cpu" or (device == "auto" and (light or jax.default_backend() == "cpu")):
         mesh = _mesh(jax.devices("cpu"), width)

@@ -29,7 +29,7 @@ _USUAL = "threefry2x32"
 
 
 def key(seed: int | Int[Array, ""]) -> Key[Array, ""]:
-    """As `jax.random.key`; where JAX is told to use another generator, or this package is off, exactly that."""
+    """As `jax.random.key`; exactly that where JAX is set to use another generator, or this package is off."""
     usual = jax.random.key(seed)
     return wrap(jax.random.key_data(usual)) if _applies(usual) else usual
 
@@ -99,7 +99,7 @@ def _bits(data: UInt32[Array, "2"], width: int, shape: tuple[int, ...]) -> Array
 
 
 def _new_keys(data: UInt32[Array, "2"], numbers: UInt32[Array, "*n"]) -> UInt32[Array, "*n 2"]:
-    # Without the barrier a key would be computed anew for every number that is drawn with it.
+    # Without the barrier a key would be recomputed for every number that is drawn with it.
     return jax.lax.optimization_barrier(jnp.stack(_threefry(data, numbers), axis=-1))
 
 

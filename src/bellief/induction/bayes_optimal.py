@@ -7,7 +7,7 @@ Bayes-optimal value is that of the Bayes-adaptive MDP:
     V_h(s, n) = max_a sum_o p(o | s, a, n) [r(s, a, o) + discount V_{h-1}(s', n + e_{s,a,o})],
 
 with p the posterior mean of the outcome's probability. The paper bounds this value from above (by hindsight) and from
-below (by policies); here it is computed. Equal information states are kept once, whatever the order of the
+below (by policies); here it is computed. Equal information states are kept once, for any order of the
 observations, so the number of them grows as a polynomial of the horizon, of a degree that grows with the problem: two
 states and two actions allow about twenty steps, a bandit with two arms a hundred.
 
@@ -44,7 +44,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from bellief.errors import UserError
+from bellief.errors import UserError, require
 
 # About a gigabyte of tables.
 MOST_INFORMATION_STATES = 5_000_000
@@ -106,8 +106,7 @@ def from_rewards(reward: object, concentration: float = 0.5, discount: float = 1
     of `concentration` each (the paper's is 0.5).
     """
     table = np.asarray(reward, float)
-    if table.ndim != 2:
-        raise UserError(f"reward must be a table of states and actions, not an array of {table.ndim} dimensions.")
+    require(table.ndim == 2, f"reward must be a table of states and actions, not an array of {table.ndim} dimensions.")
     states, actions = table.shape
     shape = (states, actions, states)
     following = np.broadcast_to(np.arange(states), shape)
@@ -129,10 +128,8 @@ def bandit_chain(size: int, concentration: float = 1.0, discount: float = 1.0) -
 
 
 def _checked(problem: Problem) -> Problem:
-    if not (problem.concentration > 0).all():
-        raise UserError("Prior pseudo-counts must be positive.")
-    if not 0 < problem.discount <= 1:
-        raise UserError(f"discount must lie in (0, 1], not {problem.discount}.")
+    require((problem.concentration > 0).all(), "Prior pseudo-counts must be positive.")
+    require(0 < problem.discount <= 1, f"discount must lie in (0, 1], not {problem.discount}.")
     return problem
 
 
@@ -141,11 +138,9 @@ def _checked(problem: Problem) -> Problem:
 
 def unroll(problem: Problem, horizon: int, start: int = 0, most: int = MOST_INFORMATION_STATES) -> list[Layer]:
     """All information states that can be reached in up to `horizon` steps, each once in its layer."""
-    if horizon < 0:
-        raise UserError(f"horizon must be at least 0, not {horizon}.")
+    require(horizon >= 0, f"horizon must be at least 0, not {horizon}.")
     states, actions, outcomes = problem.concentration.shape
-    if not 0 <= start < states:
-        raise UserError(f"There is no state {start}; the problem has {states}.")
+    require(0 <= start < states, f"There is no state {start}; the problem has {states}.")
     shape = (states, actions, outcomes)
     size = int(np.prod(shape))
     state, counts = np.array([start]), np.zeros((1, size), np.int16)

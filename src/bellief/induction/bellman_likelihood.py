@@ -7,7 +7,7 @@ The likelihood and what follows from it::
 
 Rows of different states are independent under the belief, prior and posterior alike, and l is a product over states.
 So the expectation of l is a product over states too, and J draws of each row give as good an estimate as J^S draws of
-whole MDPs would. Without this the estimates degenerate at once: l asks every state to fit at the same time.
+whole MDPs would. Without this the estimates degenerate at once: l requires every state to fit at the same time.
 
 Deviation: the paper prints l with V_i and V_{i+1} exchanged, and without the prior as a factor.
 

@@ -30,7 +30,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from bellief.errors import UserError
+from bellief.errors import UserError, require_choice
 from bellief.induction import method1
 from bellief.mdp import bellman, utilities
 from bellief.mdp.tabular_mdp import TabularMDP
@@ -49,8 +49,7 @@ class Evaluation(NamedTuple):
 
 def final_values(mdps: TabularMDP, policy: Float[Array, "S A"], final: str) -> Float[Array, "J S"]:
     """What psi_H is made of, for each sampled MDP: zero, or its own infinite-horizon values (`own` and `pooled`)."""
-    if final not in FINALS:
-        raise UserError(f"There is no final value '{final}'; choose one of {', '.join(FINALS)}.")
+    require_choice(final, FINALS, "There is no final value")
     if final == "zero":
         return jnp.zeros(mdps.reward.shape[:2], mdps.reward.dtype)
     return jax.vmap(bellman.evaluate_exact, in_axes=(0, None))(mdps, policy)

@@ -13,7 +13,7 @@ again it is too small, as theirs is, because every visit counts as a new pair.
 
 Three things make up for that; with L the largest absolute reward so far:
 
-- What a pair pays on outcomes that it has not shown is unknown, whatever it paid on the others: with u their share of
+- What a pair pays on outcomes that it has not shown is unknown, even if others are known: with u their share of
   the row, E[u^2] L^2 is part of the variance of its mean reward (`learned_rows.unseen_squares`). The belief about
   rewards does not say that, since it knows of pairs only. In a deterministic task u is small after one visit.
 - A pair that was not seen to stay where it is may do so, and then pays its unknown reward at every step: the second

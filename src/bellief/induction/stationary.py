@@ -4,7 +4,7 @@
 
 With P(V_i | V_{i+1}) taken as the model's own prior push-forward, the denominator of P(D | V_i, V_{i+1}) cancels and
 an induction step of either method is mean-field plus noise sigma. Here V is on both sides of the link, so knowing V
-tells something about the MDP, and P(V) can be chosen:
+is informative about the MDP, and P(V) can be chosen:
 
 - `gaussian`: N(centre, (span / 2)^2) in every state, a prior about values that no prior about MDPs implies;
 - `own`: E_prior[l], what the model implies. It cancels the denominator and leaves P(V | D) proportional to
@@ -30,7 +30,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from bellief.errors import UserError
+from bellief.errors import require, require_choice
 from bellief.induction import bellman_likelihood as shared
 from bellief.induction import method2, method3
 from bellief.induction.bellman_likelihood import Rows
@@ -48,7 +48,7 @@ class Settings:
     """Static choices.
 
     `bandwidth` is sigma divided by the posterior spread of a state's backed-up value, so that a share of the draws
-    links whatever the units; `steps` is the length of every chain, `prior_mdps` the number of prior draws.
+    links in any units; `steps` is the length of every chain, `prior_mdps` the number of prior draws.
 
     Deviation: the paper's sigma is a fraction of the span of values. The residual of a Bellman equation lives on the
     scale of one step's uncertainty, and errors of size sigma in it are errors of sigma / (1 - discount) in V.
@@ -60,11 +60,9 @@ class Settings:
     prior_mdps: int = 4000
 
     def __post_init__(self):
-        if self.value_prior not in VALUE_PRIORS:
-            raise UserError(f"There is no value prior '{self.value_prior}'; choose one of {', '.join(VALUE_PRIORS)}.")
+        require_choice(self.value_prior, VALUE_PRIORS, "There is no value prior")
         for name in ("bandwidth", "steps", "prior_mdps"):
-            if not getattr(self, name) > 0:
-                raise UserError(f"{name} must be positive, not {getattr(self, name)}.")
+            require(getattr(self, name) > 0, f"{name} must be positive, not {getattr(self, name)}.")
 
 
 class Result(NamedTuple):

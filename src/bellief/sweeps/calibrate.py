@@ -1,7 +1,5 @@
-"""How long will it take? A short run of a condition, measured, and what that means for its cells."""
+"""How long a sweep will take: a short run of a condition is measured, and its cells are extrapolated from it."""
 
-import resource
-import sys
 import time
 from typing import Any, NamedTuple
 
@@ -10,6 +8,7 @@ import numpy as np
 from bellief.experiments.event_loop import Plan, Snapshot
 from bellief.fast import placement
 from bellief.sweeps.work import Chunk
+from bellief.sweeps.worker import peak_memory
 
 # Steps of a calibration, and the seconds and calls of a compiled program after which it is enough.
 STEPS, SECONDS, CALLS = 2_000, 5.0, 4
@@ -51,7 +50,7 @@ def measure(identity: dict[str, Any]) -> Costs:
     chunk = Chunk({**identity, "steps": min(identity["steps"], STEPS), "readings": []})
     calls: list[tuple[float, int, int]] = []
     plans, done, began = 0, 0, time.perf_counter()
-    with placement.at_work(chunk.places):
+    with placement.at_work(chunk.case.places):
         for event in chunk.events(None):
             if isinstance(event, Plan):
                 plans += 1
@@ -64,8 +63,7 @@ def measure(identity: dict[str, Any]) -> Costs:
                     break
     rest = calls[1:] or calls
     plan, step = _prices(np.array([row[1:] for row in rest], float), np.array([row[0] for row in rest]))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
-    return Costs(round(calls[0][0], 3), plan, step, round(peak, 1))
+    return Costs(round(calls[0][0], 3), plan, step, peak_memory())
 
 
 def _prices(counts: np.ndarray, seconds: np.ndarray) -> tuple[float, float]:

@@ -17,7 +17,7 @@ from bellief.agents.agenda import SELF_SCHEDULED
 from bellief.agents.saved_agent import encode_config
 from bellief.agents.schedule import steps_of
 from bellief.envs import make_any
-from bellief.errors import UserError, notify_once
+from bellief.errors import UserError, notify_once, require
 from bellief.experiments.results import reading_steps
 from bellief.experiments.settings import build_config
 from bellief.experiments.task import open_task
@@ -104,7 +104,7 @@ def agent_name(identity: dict[str, Any]) -> str:
 def plan_steps(identity: dict[str, Any]) -> list[int]:
     """The steps at which the agent of a cell plans, or reports its last plan where it schedules them itself."""
     if identity["agent"]["settings"].get("schedule") in SELF_SCHEDULED:
-        return sorted({*reading_steps(identity["steps"]), *identity["readings"]})
+        return reading_steps(identity["steps"], identity["readings"])
     return steps_of(agent_module(identity), identity["steps"])
 
 
@@ -127,8 +127,7 @@ def expand(spec: Spec, check: bool = True) -> list[Setup]:
         if only is not None and not set(only) & _called(environment):
             continue
         setups.append(_setup(spec, environment, _fitted(spec, environment, agent)))
-    if not setups:
-        raise UserError("The sweep has no cells: 'only' leaves no environment for any agent.")
+    require(setups, "The sweep has no cells: 'only' leaves no environment for any agent.")
     return setups
 
 
@@ -271,8 +270,7 @@ def _called(environment: _Choice) -> set[str]:
 def _check_labels(spec: Spec, environments: list[_Choice], agents: list[_Choice]) -> None:
     for kind, choices in (("environment", environments), ("agent", agents)):
         twice, times = Counter(choice.label for choice in choices).most_common(1)[0]
-        if times > 1:
-            raise UserError(f"Two {kind}s of the sweep are called '{twice}'; give each a label of its own.")
+        require(times <= 1, f"Two {kind}s of the sweep are called '{twice}'; give each a label of its own.")
     known = set().union(*(_called(choice) for choice in environments))
     for entry in spec.agents:
         for name in entry.only or []:
@@ -286,5 +284,4 @@ def _check_size(spec: Spec) -> None:
 
     runs = max([spec.runs, *(entry.runs or 0 for entry in (*spec.environments, *spec.agents))])
     cells = count(spec.environments) * count(spec.agents) * -(-runs // CPU_WIDTH)
-    if cells > MOST_CELLS:
-        raise UserError(f"The sweep may have up to {cells} cells, and {MOST_CELLS} is the most; split it.")
+    require(cells <= MOST_CELLS, f"The sweep may have up to {cells} cells, and {MOST_CELLS} is the most; split it.")

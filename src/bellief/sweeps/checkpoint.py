@@ -1,13 +1,11 @@
-"""A chunk of runs on its way, as one `.npz` file without pickle: enough to go on from, bit for bit."""
+"""An unfinished chunk of runs as one `.npz` file without pickle: enough to continue from, bit for bit."""
 
-import io
 import json
 from typing import Any
 
-import jax
 import numpy as np
 
-from bellief.agents.saved_agent import check_fit, from_numpy, named_leaves, to_numpy
+from bellief.agents.saved_agent import archive, described, named_leaves, restored, to_numpy
 from bellief.errors import UserError
 from bellief.experiments.event_collector import Collector
 from bellief.experiments.event_loop import Snapshot
@@ -32,15 +30,12 @@ def encode(cell: str, snapshot: Snapshot, gathered: Collector, made: list[dict[s
         "cell": cell,
         "event": snapshot.event,
         "made": made,
-        "leaves": [{"name": name, "shape": list(leaf.shape), "dtype": str(leaf.dtype)} for name, leaf in leaves],
+        "leaves": described(leaves),
     }
     arrays = {f"runs.{name}": to_numpy(leaf) for name, leaf in leaves}
     arrays |= {f"host.{name}": array for name, array in snapshot.host.items()}
     arrays |= {f"gathered.{name}": array for name, array in gathered.to_arrays().items()}
-    arrays["header"] = np.frombuffer(json.dumps(header, allow_nan=False).encode(), np.uint8)
-    content = io.BytesIO()
-    np.savez(content, allow_pickle=False, **arrays)
-    return content.getvalue()
+    return archive(header, arrays, "header")
 
 
 def decode(content: bytes, cell: str, template: Any) -> tuple[Snapshot, Collector, list[dict[str, Any]]]:
@@ -52,26 +47,14 @@ def decode(content: bytes, cell: str, template: Any) -> tuple[Snapshot, Collecto
             raise CheckpointError("it belongs to something else")
         if header["format"] != FORMAT or header["bellief"] != software()["bellief"]:
             raise CheckpointError(f"it was written by Bellief {header['bellief']}")
-        snapshot = Snapshot(int(header["event"]), _runs(header, arrays, template), _part(arrays, "host."))
+        complaints = ("the runs do not fit this", "it is damaged")
+        runs = restored(header["leaves"], _part(arrays, "runs."), template, *complaints)
+        snapshot = Snapshot(int(header["event"]), runs, _part(arrays, "host."))
         return snapshot, Collector.from_arrays(_part(arrays, "gathered.")), header["made"]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise CheckpointError("it is damaged") from error
-
-
-def _runs(header: dict[str, Any], arrays: dict[str, np.ndarray], template: Any) -> Any:
-    saved = [(leaf["name"], _Leaf(leaf)) for leaf in header["leaves"]]
-    try:
-        check_fit(template, saved, "the runs do not fit this")
-        wanted = named_leaves(template)
-        leaves = [from_numpy(arrays[f"runs.{name}"], leaf, "it is damaged") for name, leaf in wanted]
     except UserError as error:
         raise CheckpointError(str(error)) from error
-    return jax.tree.unflatten(jax.tree.structure(template), leaves)
-
-
-class _Leaf:
-    def __init__(self, described: dict[str, Any]):
-        self.shape, self.dtype = tuple(described["shape"]), described["dtype"]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise CheckpointError("it is damaged") from error
 
 
 def _part(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Who has done what: the state of every cell of a sweep, and the manifest that is made from it."""
+"""The state of every cell of a sweep, and the manifest that is made from it."""
 
 import os
 import time
@@ -36,7 +36,7 @@ class Ledger:
         return sum(self.status(cell) == status for cell in self.cells)
 
     def scan(self, deep: bool) -> dict[str, str]:
-        """Learn the state of every cell from its files; returns the damaged ones with the reason. Where `deep`, every
+        """Read the state of every cell from its files; returns the damaged ones with the reason. Where `deep`, every
         file is compared with its hash.
         """
         damaged = {}
@@ -86,7 +86,7 @@ class Ledger:
 
 
 class Session:
-    """One go at a sweep, written down at its beginning and at its end."""
+    """One session of computing a sweep, recorded at its beginning and at its end."""
 
     def __init__(self, store: Store, engine: str, shard: tuple[int, int] | None):
         self.store = store

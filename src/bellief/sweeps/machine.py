@@ -42,7 +42,7 @@ def software() -> dict[str, Any]:
 
 @functools.cache
 def hardware() -> dict[str, Any]:
-    """The machine, as far as it tells."""
+    """The machine, as far as it is known."""
     return {
         "host": socket.gethostname(),
         "system": f"{platform.system()} {platform.release()}",

@@ -26,7 +26,7 @@ def to_parquet(columns: dict[str, Any]) -> bytes:
 
 
 def read_parquet(content: bytes) -> Any:
-    """The table of a Parquet file; `UnreadableTable` where it is none, or would need more memory than any of ours."""
+    """The table of a Parquet file; `UnreadableTable` where it is none, or would need more memory than `LARGEST`."""
     try:
         file = pq.ParquetFile(pa.BufferReader(content))
         if file.metadata.num_rows * file.metadata.num_columns * 8 > LARGEST:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from bellief.errors import UserError
+from bellief.errors import UserError, require
 from bellief.processors import cores
 from bellief.sweeps.calibrate import Costs
 from bellief.sweeps.cells import Setup, agent_name, expand, plan_steps, same_work
@@ -53,8 +53,7 @@ def _finished(spec: Spec, folder: Path, setups: list[Setup]) -> set[str]:
     if not (folder / "config.yaml").exists():
         return set()
     store = Store(folder)
-    if store.spec != spec and not same_work(store.spec, spec):
-        raise UserError(f"{folder} holds another sweep; choose another name.")
+    require(store.spec == spec or same_work(store.spec, spec), f"{folder} holds another sweep; choose another name.")
     ledger = Ledger(store, setups)
     ledger.scan(deep=True)
     return {cell for cell in ledger.cells if ledger.status(cell) == "finished"}

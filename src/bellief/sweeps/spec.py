@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import yaml
 
-from bellief.errors import UserError, shorten
+from bellief.errors import UserError, require, shorten
 
 if TYPE_CHECKING or importlib.util.find_spec("pydantic"):
     from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -174,7 +174,7 @@ def load_spec(path: str | Path, changes: list[str] | None = None) -> Spec:
 
 
 def build_spec(document: Any, source: str) -> Spec:
-    """A checked spec from plain data; the first mistake is told in one sentence."""
+    """A checked spec from plain data; the first mistake is a `UserError` of one sentence."""
     if not isinstance(document, dict):
         raise UserError(f"{source} is no description of a sweep; it needs name, environments and agents.")
     try:
@@ -196,8 +196,7 @@ def build_spec(document: Any, source: str) -> Spec:
 def _change(document: Any, change: str) -> None:
     """Apply `a.b.c=value`; an item of a list is named by its number, counted from 0, its label or its name."""
     key, equals, text = change.partition("=")
-    if not equals or not key.strip() or not text.strip():
-        raise UserError(f"--set needs KEY=VALUE, for example steps=1000, not '{change}'.")
+    require(equals and key.strip() and text.strip(), f"--set needs KEY=VALUE, for example steps=1000, not '{change}'.")
     *parents, last = key.strip().split(".")
     if len(parents) > 1 and parents[-1] in ("settings", "grid"):
         pass

@@ -4,7 +4,7 @@
     manifest.json   an index for people and programs, rebuilt from what follows
     metrics/        the numbers: Parquet files of each finished cell
     cells/          a record for each finished cell, with the hashes of its files; written last, so it says "finished"
-    checkpoints/    cells on their way
+    checkpoints/    unfinished cells
     sessions/       who computed, when, on what
     quarantine/     damaged cells, set aside
 
@@ -31,7 +31,7 @@ from bellief.sweeps.spec import Spec, build_spec, parse_yaml
 
 FORMAT = 1
 FOLDERS = ("metrics", "cells", "checkpoints", "sessions", "quarantine")
-# The table without which a cell is nothing.
+# The tables that every cell has.
 REQUIRED = {"curves"}
 # Bytes: larger files are nothing that Bellief wrote, and are not read. A manifest has some 300 for each of a million
 # cells.
@@ -48,7 +48,7 @@ def now() -> str:
 
 
 class Store:
-    """A sweep's folder. Reading needs nothing; writing is for whoever holds the lock."""
+    """A sweep's folder. Reading needs no lock; writing does."""
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
@@ -93,7 +93,7 @@ class Store:
         return _sha(canonical(self.spec.model_dump(exclude_defaults=True)).encode())
 
     def prepare(self, alone: bool) -> None:
-        """Make the folders; where nobody else is writing, clear away what a killed process left half-written."""
+        """Make the folders; where no other process is writing, remove what a killed process left half-written."""
         for name in FOLDERS:
             (self.folder / name).mkdir(exist_ok=True)
         for name in ("", *FOLDERS) if alone else ():
@@ -196,7 +196,7 @@ class Store:
         target.mkdir()
         write_whole(target / "reason.txt", f"{now()} {reason}\n".encode())
         files = self._files(cell)
-        # The record goes first: without it the cell is not finished, whatever happens next.
+        # The record is moved first: without it the cell is not finished, even if the process is killed next.
         for name in ["record", *(name for name in files if name != "record")]:
             if files[name].exists():
                 shutil.move(files[name], target / files[name].name)
@@ -250,7 +250,7 @@ class Store:
         return found
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
-        """The index; whatever it says is also in the files it is made from."""
+        """The index; everything in it is also in the files it is made from."""
         write_whole(self.folder / "manifest.json", _seal({"format": FORMAT, **manifest}, indent=1))
 
     def read_manifest(self) -> dict[str, Any] | None:

@@ -28,7 +28,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from bellief.agents.saved_agent import decode_config
-from bellief.errors import UserError
+from bellief.errors import UserError, require
 from bellief.experiments.event_collector import EPISODE_COUNTS
 from bellief.experiments.results import RunResult
 from bellief.files import to_csv, write_whole
@@ -75,8 +75,7 @@ class Condition:
 
         Every file is compared with its hash; `UserError` where one is damaged.
         """
-        if not self.cells:
-            raise UserError(f"{self} has no finished cell yet; continue the sweep with 'bellief resume'.")
+        require(self.cells, f"{self} has no finished cell yet; continue the sweep with 'bellief resume'.")
         frames = []
         for cell in self.cells:
             try:
@@ -177,8 +176,7 @@ class SweepResults:
     def to_pandas(self) -> pd.DataFrame:
         """The curves of every finished run, one row per run and reading."""
         frames = [condition.to_pandas() for condition in self.conditions if condition.cells]
-        if not frames:
-            raise UserError(f"{self.folder} has no finished cell yet; continue the sweep with 'bellief resume'.")
+        require(frames, f"{self.folder} has no finished cell yet; continue the sweep with 'bellief resume'.")
         return pd.concat(frames, ignore_index=True)
 
     def to_dict(self) -> dict[str, Any]:
@@ -197,8 +195,7 @@ class SweepResults:
     def export(self, path: str | Path) -> int:
         """Write the curves of all finished runs into one CSV or Parquet file; returns the number of rows."""
         path = Path(path)
-        if path.suffix.lower() not in EXPORTS:
-            raise UserError(f"{path} must end in .csv or .parquet.")
+        require(path.suffix.lower() in EXPORTS, f"{path} must end in .csv or .parquet.")
         if path.resolve().is_relative_to(self.folder.resolve()):
             raise UserError(
                 f"{path} lies in the store itself, whose files are never overwritten; choose another place."

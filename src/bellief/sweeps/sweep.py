@@ -1,4 +1,4 @@
-"""`run_sweep`: compute what is missing in a store, whatever happened before."""
+"""`run_sweep`: compute what is missing in a store."""
 
 import contextlib
 import errno
@@ -60,8 +60,8 @@ def run_sweep(
         engine: makes what computes, once the folder is found to be free; without it, this machine computes.
         shard: `(2, 4)` for the second of four parts of the cells; parts can be computed at the same time.
         every: seconds between two checkpoints of a cell.
-        reuse: folders of other sweeps; cells that are finished there are taken over instead of computed.
-        listen: is told what happens, in plain data.
+        reuse: folders of other sweeps; cells that are finished there are copied instead of computed.
+        listen: called with every event, as plain data.
 
     >>> import tempfile
     >>> from bellief.sweeps.spec import Spec
@@ -86,8 +86,8 @@ def run_sweeps(
     every: float = CHECKPOINT_EVERY,
     listen: Callable[[Event], None] = lambda event: None,
 ) -> list[Summary]:
-    """The same for several sweeps at once: one engine works through all their cells, so that nobody waits for the last
-    cell of a sweep. A cell that several lack is computed for the first of them, and the others take it over.
+    """The same for several sweeps at once: one engine works through all their cells, so that no worker waits for the
+    last cell of a sweep. A cell that several lack is computed for the first of them, and the others take it over.
     """
     with contextlib.ExitStack() as stack:
         opened = [stack.enter_context(_opened(one, shard, listen)) for one in wanted]
@@ -116,7 +116,7 @@ def run_sweeps(
 
 
 class _Opened:
-    """A store that is held, in order, with what other stores have taken over."""
+    """A store that is locked and checked, with the cells it has taken from other stores."""
 
     session: Session
 

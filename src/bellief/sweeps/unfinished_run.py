@@ -1,6 +1,6 @@
-"""The folder of a `bellief run` on its way: reserved at the start, checkpoints while it computes, results at the end.
+"""The folder of an unfinished `bellief run`: reserved at the start, checkpoints while it computes, results at the end.
 
-Until the results are there, the folder holds nothing but `checkpoint/`; the same command goes on from it.
+Until the results are there, the folder holds nothing but `checkpoint/`; the same command continues from it.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ LARGEST_DESCRIPTION = 1_000_000
 
 
 class UnfinishedRun:
-    """Checkpoints of the chunks of a run, as `experiments.run` asks for them."""
+    """Checkpoints of the batches of a run, for `experiments.run`."""
 
     def __init__(self, folder: Path, described: dict[str, Any], every: float):
         self.folder, self.every = folder, every
@@ -62,7 +62,7 @@ class UnfinishedRun:
 
 @contextlib.contextmanager
 def reserve(folder: Path, described: dict[str, Any], every: float = CHECKPOINT_EVERY) -> Iterator[UnfinishedRun]:
-    """Make the folder of a run, or take an unfinished one up again, and keep others out of it while the block runs.
+    """Make the folder of a run, or open an unfinished one, and lock it while the block runs.
 
     `described` is everything that decides the numbers, as JSON data. A folder that nothing was saved in is removed.
     """

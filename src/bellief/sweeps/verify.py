@@ -1,5 +1,5 @@
-"""Is a store what it says it is? Everything that its description asks for is there and has the hash it was written
-with, and some cells give the same numbers when computed again.
+"""Check a store: everything that its description lists exists and has the hash it was written with, and some cells
+give the same numbers when computed again.
 """
 
 import random
@@ -19,8 +19,8 @@ from bellief.sweeps.store_reader import SweepResults
 
 Problem = dict[str, str]
 
-# Where hardware or versions differ, a rounding can tip a choice between two actions, and from there a run goes another
-# way. Then runs agree to this relative difference, or the means over the runs of the final totals agree to this many
+# Where hardware or versions differ, rounding can change a choice between two actions, and the run differs from there.
+# Then runs agree to this relative difference, or the means over the runs of the final totals agree to this many
 # standard errors of their difference (five: one false alarm in about two million).
 RELATIVE, STANDARD_ERRORS = 1e-5, 5.0
 
@@ -103,7 +103,7 @@ def _check_cells(results: SweepResults) -> dict[str, str]:
 
 
 def _missing(results: SweepResults, manifest: dict[str, Any]) -> list[Problem]:
-    """Cells that config.yaml asks for and that are not there: lost where the manifest says that they were finished."""
+    """Cells that config.yaml asks for and that are not there: lost if the manifest says that they were finished."""
     ledger, told = results.ledger, manifest.get("cells")
     entries = told if isinstance(told, dict) else {}
     open_cells = [cell for cell in ledger.cells if ledger.status(cell) in ("pending", "started", "failed")]

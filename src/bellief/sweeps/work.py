@@ -1,20 +1,18 @@
-"""Computing one cell, from the beginning or from a checkpoint. Engines differ in where this runs, not in what it is."""
+"""Computing one cell, from the beginning or from a checkpoint. Engines differ only in where this runs."""
 
 import contextlib
 import time
 from collections.abc import Callable, Generator
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bellief.agents.saved_agent import decode_config
-from bellief.experiments.compiled_steps import RunKeys, batch_keys
 from bellief.experiments.event_collector import Collector
 from bellief.experiments.event_loop import Snapshot
-from bellief.experiments.gymnasium_loop import ReplayError
+from bellief.experiments.gymnasium_agents import ReplayError
 from bellief.experiments.results import reading_steps
-from bellief.experiments.task import inform, open_task
+from bellief.experiments.task import Case, inform, open_task
 from bellief.fast import placement
 from bellief.registry import CONTINUOUS
 from bellief.sweeps import parquet_tables
@@ -47,7 +45,7 @@ class Restarted(NamedTuple):
 
 
 class Stopped(NamedTuple):
-    """The cell was left where its last checkpoint is."""
+    """The cell was stopped at its last checkpoint."""
 
 
 class Finished(NamedTuple):
@@ -62,60 +60,47 @@ Message = Progress | Checkpoint | Restarted | Stopped | Finished
 
 
 class Chunk:
-    """Everything that a cell's identity stands for. A new kind of loop is added in `open_task`, not here."""
+    """The runs that a cell's identity stands for. A new kind of loop is added in `open_task`, not here."""
 
     def __init__(self, identity: dict[str, Any]):
-        described = identity["environment"]
-        name, agent = described["name"], agent_name(identity)
-        self.world = open_task(name, described["settings"], described.get("table", False), described.get("bins"))
-        self.module = agent_module(identity)
-        settings = identity["agent"]["settings"]
-        config = decode_config(settings, self.module.Config, f"The settings of agent '{agent}' do not fit")
-        self.config = inform(self.module, config, agent, self.world)
-        self.seed, self.steps, self.half_life = identity["seed"], identity["steps"], identity["half_life"]
-        self.numbers = range(identity["first"], identity["first"] + identity["width"])
-        self.agent = agent
-        self.readings = sorted({*reading_steps(self.steps), *identity["readings"]})
-        self.plans = plan_steps(identity)
-
-    @cached_property
-    def keys(self) -> RunKeys:
-        """The keys of the chunk's runs."""
-        return batch_keys(self.seed, self.world.name, self.agent, self.numbers)
+        described, steps, first = identity["environment"], identity["steps"], identity["first"]
+        name, settings = agent_name(identity), identity["agent"]["settings"]
+        task = open_task(described["name"], described["settings"], described.get("table", False), described.get("bins"))
+        agent = agent_module(identity)
+        config = decode_config(settings, agent.Config, f"The settings of agent '{name}' do not fit")
+        config = inform(agent, config, name, task)
+        places = task.places("auto", identity["width"], agent, config)
+        readings = reading_steps(steps, identity["readings"])
+        schedule = (identity["seed"], plan_steps(identity), readings, identity["half_life"])
+        self.case = Case(task, name, agent, config, *schedule, places)
+        self.numbers, self.steps = range(first, first + identity["width"]), steps
 
     def events(self, resume: Snapshot | None) -> Generator[Any]:
         """The events of the chunk, or those after a snapshot."""
-        keys, numbers, module, config = self.keys, self.numbers, self.module, self.config
-        schedule = (self.plans, self.readings, self.half_life, resume, self.places)
-        return self.world.run_batch(keys, numbers, self.seed, module, config, *schedule)
-
-    @cached_property
-    def places(self) -> placement.Places:
-        """Where the chunk is computed."""
-        return self.world.places("auto", len(self.numbers), self.module, self.config)
+        return self.case.events(self.numbers, resume)
 
     def shapes(self) -> Any:
         """Shapes and dtypes that the runs of a checkpoint must have."""
-        return self.world.shapes(self.keys, self.module, self.config)
+        return self.case.shapes(self.numbers)
 
     def tables(self, gathered: Collector) -> dict[str, bytes]:
         """What is kept of the chunk."""
-        first = self.numbers[0]
+        first, task, agent = self.numbers[0], self.case.task, self.case.agent
         runs: dict[str, Any] = {"run": np.asarray(self.numbers, dtype=np.int32)}
         curves = {"total": gathered.total(), "smoothed": gathered.smoothed()}
-        if self.world.kind == CONTINUOUS:
+        if task.kind == CONTINUOUS:
             curves |= gathered.episode_counts()
-        elif hasattr(self.module, "policy"):
-            policies = gathered.policies(self.module, self.config)
-            runs["gain"] = np.array([self.world.gain(policy) for policy in policies])
+        elif hasattr(agent, "policy"):
+            policies = gathered.policies(agent, self.case.config)
+            runs["gain"] = np.array([task.gain(policy) for policy in policies])
             runs["actions"] = np.full(len(policies), policies.shape[-1], dtype=np.int32)
             runs["policy"] = [policy.ravel() for policy in policies]
         columns = {
-            parquet_tables.CURVES: parquet_tables.curves(first, np.asarray(self.readings), curves),
+            parquet_tables.CURVES: parquet_tables.curves(first, np.asarray(self.case.readings), curves),
             parquet_tables.RUNS: runs,
             parquet_tables.PLANS: _by_run(gathered.plan_columns(), first),
         }
-        if self.world.real:
+        if task.real:
             columns[parquet_tables.EPISODES] = _by_run(gathered.episode_columns(), first)
         return {name: parquet_tables.to_parquet(table) for name, table in columns.items()}
 
@@ -131,8 +116,8 @@ def compute(
     where `stop` says so between two segments.
     """
     chunk = Chunk(cell.identity)
-    placement.start_gpu(chunk.places)
-    with placement.at_work(chunk.places):
+    placement.start_gpu(chunk.case.places)
+    with placement.at_work(chunk.case.places):
         if checkpoint is not None:
             try:
                 resumed = decode(checkpoint, cell.id, chunk.shapes())
@@ -145,7 +130,7 @@ def compute(
 
 def _compute(cell: Cell, chunk: Chunk, state: Any, every: float, stop: Callable[[], bool]) -> Generator[Message]:
     resume, gathered, made = state
-    here = fingerprint(chunk.places.plan.devices.flat[0])
+    here = fingerprint(chunk.case.places.plan.devices.flat[0])
     made = made if here in made else [*made, here]
     began = saved = time.monotonic()
     told = -NEWS

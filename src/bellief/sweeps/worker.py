@@ -1,7 +1,7 @@
 """What a process of the local engine does: compute the cells that it is given, one after another.
 
-Orders and results are plain data and travel through the process's pool; progress goes through a pipe. SIGTERM asks for
-a checkpoint. A process whose driver is gone ends at once.
+Orders and results are plain data, exchanged through the process's pool; progress is sent through a pipe. SIGTERM
+requests a checkpoint. A process whose driver has ended ends at once.
 """
 
 import errno
@@ -19,10 +19,10 @@ from bellief.errors import UserError
 
 Event = dict[str, Any]
 
-# Errors of the operating system that mean: no more room.
+# Errors of the operating system for a full disk.
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
-# Blocked while a process starts, so that it can choose what they do before they do it.
+# Blocked while a process starts, until it has set their handlers.
 SIGNALS = {signal.SIGINT, signal.SIGTERM}
 
 _stop = threading.Event()
@@ -71,7 +71,7 @@ def execute(order: Event) -> Event:
     except OSError as error:
         told = writing_failed(error)
     except Exception as error:
-        traceback.print_exc()  # heard with --debug only
+        traceback.print_exc()  # shown with --debug only
         memory = isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
         reason = "there is not enough memory for it" if memory else f"{type(error).__name__}: {error}"
         told = {"kind": "failed", "reason": " ".join(reason.split())[:1000]}
@@ -98,12 +98,12 @@ def _compute(order: Event) -> Event:
     return told
 
 
-# What the record of a finished cell keeps of the event that tells it.
+# The fields of a `finished` event that the record of the cell keeps.
 RECORDED = ("seconds", "made", "memory_mib")
 
 
 def progress_event(message: Any) -> Event | None:
-    """What is told of a message on the way, and nothing of the others."""
+    """The event for a message about progress, None for other messages."""
     from bellief.sweeps import work
 
     match message:
@@ -115,7 +115,7 @@ def progress_event(message: Any) -> Event | None:
 
 
 def finished_event(message: Any) -> Event:
-    """What is told of a finished cell: its facts, and the smoothed reward of its runs at the end."""
+    """The event for a finished cell: its facts, and the smoothed reward of its runs at the end."""
     from bellief.sweeps.parquet_tables import CURVES, content_hash, read_parquet
 
     curves = read_parquet(message.tables[CURVES])
@@ -134,14 +134,14 @@ def finished_event(message: Any) -> Event:
 
 
 def writing_failed(error: OSError) -> Event:
-    """What is told of a file that could not be written."""
+    """The event for a file that could not be written."""
     name = error.filename if isinstance(error.filename, str) else None
     kind = "full" if error.errno in FULL else "unwritable"
     return {"kind": kind, "errno": error.errno, "reason": error.strerror or str(error), "file": name}
 
 
 def forget_other_programs(settings: str) -> None:
-    """Compiled programs of settings that will not come back would pile up."""
+    """Drop the compiled programs of other settings, which would accumulate."""
     import jax
 
     if _latest and _latest != [settings]:

@@ -1,4 +1,4 @@
-"""Rules about what an agent does: the same by every way of calling it, from its arguments alone, and nothing absurd."""
+"""Rules about what an agent does: it depends on its arguments alone, however it is called, and is valid."""
 
 import tempfile
 from pathlib import Path
@@ -43,7 +43,7 @@ def check_traces(trial: Trial) -> None:
 
 
 def check_repeats(trial: Trial) -> None:
-    """Results depend on the arguments alone: the same program at every trace, the same run whatever ran before."""
+    """Results depend on the arguments alone: the same program at every trace, the same run after any other runs."""
     turn, first_key = trial.course.turns[-1], key(0, "act")
     arguments = {
         "init": (first_key,),
@@ -76,7 +76,7 @@ def check_jit(trial: Trial) -> None:
 def check_seeding(trial: Trial) -> None:
     """Whatever is random comes from the keys: runs with different keys are not all the same.
 
-    Agents that draw nothing and use no key are let off. An agent that explores less than about once in fifty steps
+    Agents that draw nothing and use no key pass. An agent that explores less than about once in fifty steps
     should be checked with settings that make it explore more.
     """
     programs = _programs(trial)
@@ -175,7 +175,7 @@ def check_termination(trial: Trial) -> None:
 
 
 def check_extreme_rewards(trial: Trial) -> None:
-    """State, Info and policy stay finite, and actions valid, whatever the size of the rewards."""
+    """State, Info and policy stay finite, and actions valid, for rewards of any size."""
     for description, reward in _REWARDS.items():
         # Where all rewards are equal, so are their bounds: a scale that is taken from them is zero.
         functions = trial.told_bounds(1.0, 1.0) if reward(0.0) else trial.compiled

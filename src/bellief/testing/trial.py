@@ -1,4 +1,4 @@
-"""An agent on trial: its functions, compiled once for all rules, and a small world for it to act in."""
+"""An agent on trial: its functions, compiled once for all rules, and a small environment for it to act in."""
 
 import dataclasses
 import functools
@@ -90,7 +90,7 @@ class Trial:
 
     @functools.cached_property
     def spaces(self) -> Spaces:
-        """What the agent gets to know: not the range of rewards, because rules try rewards of every size."""
+        """What the agent is given: not the range of rewards, because rules try rewards of every size."""
         return self.environment.spaces()._replace(reward_low=None, reward_high=None)
 
     @functools.cached_property
@@ -109,13 +109,13 @@ class Trial:
         return self._compile(self.plain)
 
     def told_bounds(self, low: float, high: float) -> Functions:
-        """The compiled functions for an environment that tells the range of its rewards."""
+        """The compiled functions for an environment that declares the range of its rewards."""
         fresh = self._functions(self.spaces._replace(reward_low=low, reward_high=high))
         state = self.course.state
         if same_program(fresh.plan, self.plain.plan, key(0, "plan"), state) and same_program(
             fresh.init, self.plain.init, key(0, "init")
         ):
-            return self.compiled  # it makes no use of them, and need not be compiled again
+            return self.compiled  # it does not use them, and need not be compiled again
         return self.compiled._replace(
             init=self._guard("init", fast_jit(fresh.init)), plan=self._guard("plan", fast_jit(fresh.plan))
         )
@@ -236,7 +236,7 @@ def small_config(config_type: type) -> Any:
             try:
                 config = dataclasses.replace(config, **{field.name: small})
             except (UserError, TypeError, dataclasses.FrozenInstanceError):
-                continue  # it means something else here
+                continue  # it has another meaning here
     return config
 
 

@@ -2,7 +2,7 @@
 
 The model is r = V(x) - discount V(x') + N(0, noise^2) with a Gaussian process over V; where an episode ends V(x') is
 zero. Two forms: `Features`, V(x) = phi(x) . w with w ~ N(0, I) (what the paper compares with), and `Dictionary`, a
-kernel with an online sparse dictionary. x is whatever V is a function of: a state, or a state and an action for
+kernel with an online sparse dictionary. x is the argument of V: a state, or a state and an action for
 control.
 
 Both keep constant memory, and the feature form a triangular root that observations are rotated into, so that the

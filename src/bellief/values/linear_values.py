@@ -35,7 +35,7 @@ from jaxtyping import Array, Float, Key
 class Design(NamedTuple):
     """Features of the states that values are fitted at, and the lower root of Phi^T Phi + lambda I.
 
-    The weights of Method 1 sum to one over the models for each state, so that this matrix is the same whatever they
+    The weights of Method 1 sum to one over the models for each state, so that this matrix does not depend on what they
     are.
     """
 

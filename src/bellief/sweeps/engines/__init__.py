@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, Protocol
 from bellief.sweeps.cells import Cell, canonical
 from bellief.sweeps.store import Store
 
-# A cell whose worker dies is given to another so many times.
+# How often a cell whose worker dies is given to another.
 RETRIES = 3
 
-# Programs that a process compiles before another takes its place: each leaves a few megabytes behind.
+# Programs that a process compiles before it is replaced: each keeps a few megabytes.
 PROGRAMS = 50
 
 Event = dict[str, Any]
@@ -42,7 +42,7 @@ class Engine(Protocol):
         """Compute the cells, until all are done or `job.stop` is set and every one begun has reached a checkpoint."""
 
     def close(self) -> None:
-        """End everything that was started; nothing runs on."""
+        """End everything that was started."""
 
 
 def settings_of(cell: Cell) -> str:
@@ -51,7 +51,7 @@ def settings_of(cell: Cell) -> str:
 
 
 def lost_event(event: Event, cell: Cell, times: int, stopping: bool) -> Event:
-    """What is told of a cell whose process is gone: it is computed again, up to a point."""
+    """The event for a cell whose process has ended: it is computed again, up to `RETRIES` times."""
     if stopping:
         return {"kind": "stopped", "cell": cell.id}
     if times < RETRIES:

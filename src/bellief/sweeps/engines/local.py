@@ -23,7 +23,7 @@ from bellief.sweeps.cells import Cell
 from bellief.sweeps.engines import PROGRAMS, RETRIES, STOPPING, Event, Job, lost_event, settings_of
 from bellief.sweeps.machine import worker_environment
 
-# Seconds between two looks at processes that tell nothing.
+# Seconds between two checks of processes that send no events.
 PAUSE = 0.2
 
 
@@ -47,7 +47,7 @@ class Worker:
         return self.pid is not None and self.cell is None
 
     def messages(self) -> Iterator[Event]:
-        """What it has told of its cell; after the last message its answer is there, or its process is gone."""
+        """The events of its cell; after the last one its answer is there, or its process has ended."""
         with contextlib.suppress(EOFError, OSError):
             while self.progress.poll():
                 message = self.progress.recv()
@@ -64,7 +64,7 @@ class Worker:
                 os.kill(self.pid, number)
 
     def close(self) -> None:
-        """End the process: at once where it is still busy, since nobody waits for the answer."""
+        """End the process: at once where it is still busy, since the answer is not needed."""
         if not self.future.done():
             self.signal(signal.SIGKILL)
         self.pool.shutdown(wait=True, cancel_futures=True)
@@ -141,7 +141,7 @@ class Local:
                     yield from self._give(one, waiting, job)
 
     def _start_missing(self, waiting: list[Cell]) -> None:
-        """One process first, to learn what JAX finds: a GPU is busy enough with one, cores get one each."""
+        """One process first, to learn what JAX finds: one is enough for a GPU; on CPUs there is one for each core."""
         backend = next((one.backend for one in self.workers if one.backend), None)
         busy = sum(one.cell is not None for one in self.workers)
         wanted = min(self.wanted if backend == "cpu" else 1, len(waiting) + busy)
@@ -149,7 +149,7 @@ class Local:
             self._start()
 
     def _answer(self, one: Worker, lost: Counter[str], waiting: list[Cell], stopping: bool) -> Iterator[Event]:
-        """What came of a worker's last order, which may be that its process is gone."""
+        """The answer to a worker's last order, or the loss of its process."""
         try:
             event = one.future.result()
         except BrokenProcessPool:
@@ -159,7 +159,7 @@ class Local:
             return
         cell, one.cell = one.cell, None
         assert cell is not None
-        if event["kind"] == "stopped" and not stopping:  # somebody else sent the signal
+        if event["kind"] == "stopped" and not stopping:  # the signal came from elsewhere
             event = {"kind": "lost", "reason": "its process was told to stop"}
         if event["kind"] == "lost":
             self._end(one)
@@ -170,7 +170,7 @@ class Local:
         yield event
 
     def _note_start(self, one: Worker, event: Event) -> None:
-        """A new process is there, or was lost on its way: then another is started, up to a point."""
+        """A new process has started, or was lost while starting: then another is started, up to `RETRIES` times."""
         if event.get("kind") != "lost":
             one.pid, one.backend, self.failures = event["pid"], event["backend"], 0
             return
