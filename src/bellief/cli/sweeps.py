@@ -5,6 +5,7 @@ import errno
 import importlib.util
 import os
 import signal
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -299,7 +300,15 @@ def store_export(
     """Write all curves into one file: environment, agent, run, step, total, smoothed."""
     from bellief.sweeps.store_reader import open_store
 
-    rows = open_store(folder).export(to)
+    found = open_store(folder)
+    rows = found.export(to)
+    state = found.to_dict()
+    if missing := state["cells"] - state["finished"]:
+        print(
+            f"Note: {missing} of {state['cells']} cells are damaged or not finished, and are left out; 'bellief resume "
+            f"{folder}' computes them.",
+            file=sys.stderr,
+        )
     if json:
         show.print_json({"file": str(to), "rows": rows})
     else:
