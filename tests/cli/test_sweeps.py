@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -99,6 +100,18 @@ def test_tensorboard(call, spec, tmp_path, inline):
     files = list((tmp_path / "runs" / "tiny" / "tensorboard").glob("*/events.*"))
     assert len(files) == 3
     assert all(b"reward_per_step" in path.read_bytes() for path in files)
+
+
+def test_an_export_says_what_it_leaves_out(call, store, tmp_path):
+    whole = call("store", "export", store, "--to", tmp_path / "a.csv")
+    assert (whole.code, whole.err) == (0, "")
+    shutil.copytree(store, tmp_path / "part")
+    record = sorted((tmp_path / "part" / "cells").glob("*.json"))[0]
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"files": {}}))
+    part = call("store", "export", tmp_path / "part", "--to", tmp_path / "b.csv")
+    assert part.code == 0
+    assert part.err.startswith("Note: 1 of 3 cells are damaged or not finished, and are left out; 'bellief resume ")
+    assert len((tmp_path / "b.csv").read_text()) < len((tmp_path / "a.csv").read_text())
 
 
 def test_ls_and_export(call, store, tmp_path):

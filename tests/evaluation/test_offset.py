@@ -1,5 +1,7 @@
 """The paper's methods for rewards that all lie far from zero, and for very small and very large ones."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -47,8 +49,18 @@ def test_values_scale_with_rewards(method, scale):
 @pytest.mark.parametrize("method", ["gaussian", "histogram"])
 @pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e100])
 def test_rewards_whose_squares_are_no_numbers_are_refused(method, scale):
-    with pytest.raises(UserError, match="multiply all rewards" if scale < 1 else "divide all rewards"):
+    with pytest.raises(UserError, match="multiply all rewards" if scale < 1 else "divide all rewards") as refused:
         evaluate(log(scale=scale), discount=DISCOUNT, method=method, draws=50)
+    factor = float(re.search("for example by (.*), and", str(refused.value))[1])
+    advised = scale * factor if scale < 1 else scale / factor
+    assert advised == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("options", [{"discount": 0.999999}, {"discount": 0.9, "lookahead": 2_000_000_000}], ids=str)
+@pytest.mark.parametrize("method", ["gaussian", "histogram", "joint"])
+def test_an_induction_without_end_is_refused(method, options):
+    with pytest.raises(UserError, match=r"An induction of \d+ steps would take too long"):
+        evaluate(log(), method=method, final="zero", draws=50, **options)
 
 
 def test_only_what_needs_it_is_moved():

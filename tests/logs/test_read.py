@@ -281,6 +281,13 @@ def test_archives_that_expand_without_end():
         read_archive(content.getvalue())
 
 
+def test_an_address_is_for_ray():
+    table = pd.DataFrame({"state": [0], "action": [0], "reward": [1.0], "next_state": [0]})
+    for data in (table, as_tally(table)):
+        with pytest.raises(UserError, match="--address is for the ray engine"):
+            as_tally(data, address="127.0.0.1:6379")
+
+
 @pytest.mark.parametrize("place", [10, 30, -9, -6, -3])
 @pytest.mark.parametrize("second", [False, True])
 def test_damaged_gzip_gets_a_sentence(tmp_path, place, second):

@@ -1,5 +1,6 @@
 """`bellief store`: look at a sweep's folder."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -76,7 +77,15 @@ def export(
     json: Json = False,
 ) -> None:
     """Write all curves into one file: environment, agent, run, step, total, smoothed."""
-    rows = sweeps.open_store(folder).export(to)
+    found = sweeps.open_store(folder)
+    rows = found.export(to)
+    state = found.to_dict()
+    if missing := state["cells"] - state["finished"]:
+        print(
+            f"Note: {missing} of {state['cells']} cells are damaged or not finished, and are left out; 'bellief resume "
+            f"{folder}' computes them.",
+            file=sys.stderr,
+        )
     if json:
         show.print_json({"file": str(to), "rows": rows})
     else:

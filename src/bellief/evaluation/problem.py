@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 import warnings
 from typing import Any, NamedTuple
 
@@ -241,10 +242,11 @@ def prepare(
     given = data if isinstance(data, Tally) else as_tally(data)
     largest = max(abs(given.reward_low), abs(given.reward_high))
     if 0 < largest < SMALLEST_REWARDS or largest > LARGEST_REWARDS:
+        factor = 10.0 ** min(abs(math.floor(math.log10(largest))), 300)
         what, how, back = ("small", "multiply", "divide") if largest < 1 else ("large", "divide", "multiply")
         raise UserError(
             f"The largest reward has size {largest:.3g}, whose fourth power is too {what} a number: {how} all rewards, "
-            f"for example by 1e100, and {back} the values by the same."
+            f"for example by {factor:g}, and {back} the values by the same."
         )
     chosen = scaled_prior(_fitting(prior, support), reward_scale, given)
     log = merged_ends(given) if chosen.state_weight is None else given

@@ -9,6 +9,7 @@ from bellief.evaluation.diagnostics import Coverage, coverage_warnings
 from bellief.evaluation.knowledge import endless_sentence
 from bellief.evaluation.policy_forms import read_policy
 from bellief.evaluation.problem import Problem
+from bellief.evaluation.question_checks import check_steps
 from bellief.registry import METHOD1_VALUES
 
 # Methods that need JAX: the paper's value beliefs, and its Methods 2 and 3.
@@ -49,9 +50,9 @@ class Question:
         if self.horizon is not None:
             return self.horizon
         if lookahead is not None:
-            return lookahead
+            return check_steps(lookahead)
         if not self.terminates:
-            return math.ceil(math.log(TRUNCATION) / math.log(self.discount))
+            return check_steps(math.ceil(math.log(TRUNCATION) / math.log(self.discount)))
         return self.ready.mean_mdp.steps_until(self.policy, self.discount, TRUNCATION, LONGEST_LOOKAHEAD)
 
     def diagnostics(self, method: str, notes: dict[str, Any], covered: Coverage) -> dict[str, Any]:

@@ -68,6 +68,16 @@ def steps_that_count(discount: float, horizon: int) -> int:
     return horizon
 
 
+def check_steps(lookahead: int) -> int:
+    """The steps of an induction, refused where they take too long."""
+    if lookahead > LONGEST_HORIZON:
+        raise UserError(
+            f"An induction of {lookahead} steps would take too long: give a lookahead of at most {LONGEST_HORIZON}, a "
+            "smaller discount, or another method."
+        )
+    return lookahead
+
+
 def check_memory(states: int, actions: int, *, tables: int) -> None:
     """`tables` transition tables of this size, held at once, must fit into the machine's memory.
 
