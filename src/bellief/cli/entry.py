@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from bellief.cli import failures, jax_setup
-from bellief.cli.failures import INTERRUPTED, describe
 from bellief.errors import Notice
 from bellief.fast.compiler_options import set_process_options
 
@@ -42,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BaseException as error:
         if debug:
             traceback.print_exc()
-        sentence, code = describe(error)
+        sentence, code = failures.describe(error)
         _complain(sentence)
     return _flush(code)
 
@@ -70,7 +69,7 @@ def _invoke(arguments: list[str]) -> int:
     from bellief.cli.app import app
 
     code = typer.main.get_command(app).main(args=arguments, prog_name="bellief", standalone_mode=False)
-    if code == INTERRUPTED:  # typer turns an interrupt into a number
+    if code == failures.INTERRUPTED:  # typer turns an interrupt into a number
         raise KeyboardInterrupt
     return code if isinstance(code, int) else 0
 

@@ -19,9 +19,7 @@ def print_json(document: Any) -> None:
 
 def print_lines(*lines: str) -> None:
     """Plain text; markup in it is not interpreted."""
-    from rich.console import Console
-
-    console = Console(soft_wrap=not sys.stdout.isatty())
+    console = _console(soft_wrap=not sys.stdout.isatty())
     for line in lines:
         console.print(line, markup=False, highlight=False)
 
@@ -215,9 +213,13 @@ def make_table(*names: str, left: int = 1) -> "Table":
 
 def print_table(table: "Table") -> None:
     """Show a table."""
+    _console().print(table)
+
+
+def _console(**options: Any) -> Any:
     from rich.console import Console
 
-    Console().print(table)
+    return Console(**options)
 
 
 def _cells(summary: dict[str, float | None], *ends: str, spread: str = "sd") -> list[str]:

@@ -38,11 +38,19 @@ def read_prior(prior: str | Prior, data: Tally) -> Prior:
     """A prior from its name; `logged` takes the scale of its reward part from the data."""
     if isinstance(prior, Prior):
         return prior
-    name, colon, weight = prior.partition(":")
+    name, colon, text = prior.partition(":")
     make = {"logged": logged_prior, OLD: even_prior}.get(name)
     if make is not None:
+        if not colon:
+            return make(data)
         # `logged:0.5` is the same prior with rows that weigh half an observation.
-        return make(data, _row_weight(prior, weight)) if colon else make(data)
+        try:
+            weight = float(text)
+        except ValueError:
+            weight = math.nan
+        if not 0 < weight < math.inf:
+            raise UserError(f"The prior '{prior}' needs a positive weight after the colon, such as logged:0.5.")
+        return make(data, weight)
     if prior not in PRIORS:
         raise UserError(f"There is no prior '{prior}'; choose one of {', '.join(NAMES)}.")
     return named_prior(prior)
@@ -53,16 +61,6 @@ def even_name(prior: str | Prior) -> str | Prior:
     if isinstance(prior, str) and prior.partition(":")[0] == "logged":
         return OLD + prior.removeprefix("logged")
     return prior
-
-
-def _row_weight(prior: str, text: str) -> float:
-    try:
-        weight = float(text)
-    except ValueError:
-        weight = math.nan
-    if not 0 < weight < math.inf:
-        raise UserError(f"The prior '{prior}' needs a positive weight after the colon, such as logged:0.5.")
-    return weight
 
 
 def logged_prior(data: Transitions | Tally, row_weight: float = ROW_WEIGHT) -> Prior:

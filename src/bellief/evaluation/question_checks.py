@@ -85,7 +85,7 @@ def check_memory(states: int, actions: int, *, tables: int) -> None:
     """
     needed = 8 * states * states * actions * (tables + COPIES)
     available = _physical_memory()
-    if available is not None and needed > available:
+    if needed > available:
         raise UserError(
             f"{states} states and {actions} actions need about {needed / 1e9:.3g} GB of memory and this machine has "
             f"{available / 1e9:.3g}: number states and actions 0, 1, 2, ... without gaps, or ask for fewer MDPs."
@@ -107,7 +107,7 @@ def check_draws(states: int, actions: int, cells: int, draws: int) -> None:
     # Draws are held about three times while they are sorted and written.
     needed = 8 * (3 * states * draws + 40 * states * actions + 40 * cells) + NUMBER_BYTES * numbers * batches
     available = _physical_memory()
-    if available is not None and needed > available:
+    if needed > available:
         raise UserError(
             f"{draws} draws of {states} states' values with {actions} actions need about {needed / 1e9:.3g} GB of "
             f"memory and this machine has {available / 1e9:.3g}: ask for fewer draws."
@@ -116,8 +116,8 @@ def check_draws(states: int, actions: int, cells: int, draws: int) -> None:
         notify_once(f"{draws} draws of {states} states' values take about {needed / 1e9:.2g} GB of memory.")
 
 
-def _physical_memory() -> int | None:
+def _physical_memory() -> float:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):  # not known on every system
-        return None
+        return math.inf

@@ -195,11 +195,15 @@ def _atoms(belief: Rows, seed: int, draws, cells, spread, rest) -> Drawn:
     begun = 0
     while len(row):
         number = len(outcomes)
-        share, outcome = left, _place(belief, noise.uniform_at(place_key[row], draws[draw], number), row)
+        unit = noise.uniform_at(place_key[row], draws[draw], number)
+        if belief.base is None:
+            outcome = (unit * belief.outcomes).astype(np.int64)
+        else:
+            outcome = belief.base.draw(belief.row[row] // belief.base.actions, unit)
         stick = noise.uniform_at(size_key[row], draws[draw], number)
-        left = left * np.exp(np.log(stick) / belief.rest[row])
-        left[left < REMAINDER] = 0.0  # this atom takes what would lie beyond
-        share = share - left
+        following = left * np.exp(np.log(stick) / belief.rest[row])
+        following[following < REMAINDER] = 0.0  # this atom takes what would lie beyond
+        share, left = left - following, following
         stand = np.arange(begun, begun + len(row))
         for earlier, position in zip(outcomes, stands, strict=True):
             stand = np.where(earlier == outcome, position, stand)
@@ -214,13 +218,6 @@ def _atoms(belief: Rows, seed: int, draws, cells, spread, rest) -> Drawn:
         return Drawn(cells, nothing, nothing, nothing, np.zeros(0))
     draw, row, outcome, share, stand = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return _merged(belief, cells, draw, row, outcome, np.bincount(stand, share, len(share)))
-
-
-def _place(belief: Rows, unit: Float[np.ndarray, "E"], row: Int[np.ndarray, "E"]) -> Int[np.ndarray, "E"]:
-    """Where atoms of some rows lie: as the base says, or even over all outcomes."""
-    if belief.base is not None:
-        return belief.base.draw(belief.row[row] // belief.base.actions, unit)
-    return (unit * belief.outcomes).astype(np.int64)
 
 
 def _merged(belief: Rows, cells, draw, row, outcome, share) -> Drawn:

@@ -101,7 +101,7 @@ def start_law(
     if not skewed_law.reaches(skewness, excess):
         return _weighted(values, x, variance)
     node, law_error = _nodes(x, skewness, excess)
-    scale = _Scale.of(precision @ (powers.T @ residual**2), variance)
+    scale = _Scale(precision @ (powers.T @ residual**2), 0.2 * variance, 5 * variance)
     residuals = np.sort(residual / scale.at(powers))
     standard = np.quantile(residuals, _levels(RESIDUALS)) if part > 0 else np.zeros(RESIDUALS)
     standard -= standard.mean()
@@ -191,10 +191,6 @@ class _Scale(NamedTuple):
     coefficients: Float[np.ndarray, "3"]
     low: float
     high: float
-
-    @classmethod
-    def of(cls, coefficients: Float[np.ndarray, "3"], variance: float) -> "_Scale":
-        return cls(coefficients, 0.2 * variance, 5 * variance)
 
     def at(self, powers: Float[np.ndarray, "n 3"]) -> Float[np.ndarray, "n"]:
         if self.high == 0:

@@ -88,7 +88,9 @@ class Tally:
     def assemble(cls, cells: Moments, starts: Int[np.ndarray, "s"], states: Any, actions: Any) -> "Tally":
         """Counts from the moments of numbered cells, with the final numbers from `Axis.finish`."""
         (number_of_states, state_labels, new_states), (number_of_actions, action_labels, new_actions) = states, actions
-        state, action, terminated, following = _unpack(cells.key)
+        low = (1 << _BITS) - 1
+        state, action, outcome = cells.key >> (2 * _BITS), (cells.key >> _BITS) & low, cells.key & low
+        terminated, following = outcome >> (_BITS - 1) == 1, (outcome & (low >> 1)) - 1
         if new_states is not None:
             state, following = new_states[state], np.where(following < 0, -1, new_states[following])
         if new_actions is not None:
@@ -269,12 +271,3 @@ def cell_keys(
 
 def _row_keys(rows: Columns) -> Int[np.ndarray, "n"]:
     return cell_keys(rows.state, rows.action, rows.terminated, rows.next_state)
-
-
-def _unpack(key: Int[np.ndarray, "C"]) -> tuple[Any, Any, Any, Any]:
-    """State, action, terminated and next state of cells."""
-    low = (1 << _BITS) - 1
-    outcome = key & low
-    terminated = outcome >> (_BITS - 1) == 1
-    following = (outcome & (low >> 1)) - 1
-    return key >> (2 * _BITS), (key >> _BITS) & low, terminated, following

@@ -152,8 +152,10 @@ class Transitions:
     @classmethod
     def from_minari(cls, dataset: Any, *, states: int | None = None, actions: int | None = None) -> "Transitions":
         """Read a Minari dataset (or the name of one on this machine) with Discrete actions."""
-        named = f"minari:{dataset}" if isinstance(dataset, str) else dataset
-        return _from_file(named, None, states=states, actions=actions, labels=False)
+        from bellief.logs.sources import minari_log
+        from bellief.logs.validate import rows_of
+
+        return rows_of([minari_log(dataset)], states, actions, False)
 
     @classmethod
     def from_file(
@@ -209,7 +211,7 @@ class Transitions:
         return self._tally.start_distribution()
 
 
-def _from_file(path: Any, format: str | None, **options: Any) -> Transitions:
+def _from_file(path: str | os.PathLike, format: str | None, **options: Any) -> Transitions:
     from bellief.logs.read import as_transitions
 
     return as_transitions(path, format=format, **options)

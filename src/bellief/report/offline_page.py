@@ -7,9 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bellief.decisions.collect import CollectionPlan
-from bellief.decisions.improvement import Improvement
-from bellief.decisions.policy_comparison import PolicyComparison
+from bellief.decisions import CollectionPlan, Improvement, PolicyComparison
 from bellief.evaluation.posterior import ValuePosterior
 from bellief.files import write_whole
 from bellief.plots.decisions import plot_collection, plot_forecasts, plot_policies
