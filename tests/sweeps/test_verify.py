@@ -159,7 +159,7 @@ def test_a_hostile_table_is_told_in_one_sentence(copied, tmp_path, content):
 def test_a_table_that_would_fill_the_memory(monkeypatch):
     """A megabyte of Parquet can stand for gigabytes of zeros."""
     content = parquet_tables.to_parquet({"run": [0] * 1000})
-    monkeypatch.setattr(tables, "LARGEST", 7999)
+    monkeypatch.setattr(parquet_tables, "LARGEST", 7999)
     with pytest.raises(parquet_tables.UnreadableTable, match="1000 rows is too large"):
         parquet_tables.read_parquet(content)
 

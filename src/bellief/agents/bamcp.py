@@ -267,5 +267,4 @@ def update(config: Config, state: State, transition: Transition) -> State:
 def policy(config: Config, state: State) -> Float[Array, "S A"]:
     """Greedy in the learned Q values: what the agent would do takes a search in every state."""
     del config
-    best = (state.q_values == jnp.max(state.q_values, axis=-1, keepdims=True)).astype(state.q_values.dtype)
-    return best / jnp.sum(best, axis=-1, keepdims=True)
+    return rules.greedy(state.q_values)

@@ -30,8 +30,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from bellief.agents import agenda, bbi_every_step, bbi_paper, rules
-from bellief.agents import tabular_agent as agents_tabular
+from bellief.agents import agenda, bbi_every_step, bbi_paper, rules, tabular_agent
 from bellief.agents.bbi_paper import Info
 from bellief.agents.tabular_agent import State, sample_mdps, update, value_span, zeros
 from bellief.beliefs import tabular
@@ -117,8 +116,7 @@ class Config:
 
     def paper(self) -> bbi_paper.Config:
         """The settings that Algorithm 3 has, checked."""
-        names = [field.name for field in dataclasses.fields(bbi_paper.Config)]
-        chosen = {name: getattr(self, name) for name in names}
+        chosen = {field.name: getattr(self, field.name) for field in dataclasses.fields(bbi_paper.Config)}
         return bbi_paper.Config(**chosen | {"horizon": self.lifetime or self.horizon})
 
     def method1_settings(self, states: int) -> method1.Settings:
@@ -149,7 +147,7 @@ class Config:
 
 def init(key: Key[Array, ""], config: Config, spaces: Spaces) -> State:
     """No data; actions at random until the first plan, the same at every step of a lifetime."""
-    state = agents_tabular.init(key, config, spaces)
+    state = tabular_agent.init(key, config, spaces)
     if config.lifetime is None:
         return state
     return state._replace(actions=jnp.broadcast_to(state.actions, (config.lifetime, spaces.states)))
@@ -171,7 +169,7 @@ def act(key: Key[Array, ""], config: Config, state: State, observation: Int[Arra
 def policy(config: Config, state: State) -> Float[Array, "S A"]:
     """The policy that the agent follows now."""
     now = state._replace(actions=current_actions(config, state))
-    return agents_tabular.policy(config, now)
+    return tabular_agent.policy(config, now)
 
 
 def plan(key: Key[Array, ""], config: Config, spaces: Spaces, state: State) -> tuple[State, Info]:

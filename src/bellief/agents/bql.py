@@ -160,9 +160,7 @@ def update(config: Config, state: State, transition: Transition) -> State:
 def policy(config: Config, state: State) -> Float[Array, "S A"]:
     """Greedy in the mean return; tied actions share the probability."""
     del config
-    mean = in_force(state).mean
-    best = mean == jnp.max(mean, axis=-1, keepdims=True)
-    return best / jnp.sum(best, axis=-1, keepdims=True, dtype=mean.dtype)
+    return rules.greedy(in_force(state).mean)
 
 
 def _row(returns: Parameters, state: Int[Array, ""]) -> Parameters:

@@ -243,5 +243,4 @@ def update(config: Config, state: State, transition: Transition) -> State:
 def policy(config: Config, state: State, observation: Float[Array, "D"]) -> Float[Array, "A"]:
     """Action probabilities in a state under the plan."""
     scores = action_scores(config, state, observation)
-    best = scores == jnp.max(scores)
-    return best / jnp.sum(best, dtype=scores.dtype)
+    return rules.greedy(scores)

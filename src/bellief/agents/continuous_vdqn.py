@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Key
 
-from bellief.agents import vdqn
-from bellief.agents.vdqn import Config, State
-from bellief.types import BoxSpaces, Transition
+from bellief.agents import rules, vdqn
+from bellief.agents.vdqn import Config, State, act, update
+from bellief.types import BoxSpaces
 
 __all__ = ["Config", "Info", "State", "act", "init", "plan", "policy", "update"]
 
@@ -35,21 +35,10 @@ def plan(key: Key[Array, ""], config: Config, spaces: BoxSpaces, state: State) -
     return state, Info(state.loss)
 
 
-def act(key: Key[Array, ""], config: Config, state: State, observation: Float[Array, "D"]) -> Int[Array, ""]:
-    """The best action under a fresh draw of the weights."""
-    return vdqn.act(key, config, state, observation)
-
-
-def update(config: Config, state: State, transition: Transition) -> State:
-    """Remember the transition, and learn."""
-    return vdqn.update(config, state, transition)
-
-
 def policy(config: Config, state: State, observation: Float[Array, "D"]) -> Float[Array, "A"]:
     """Greedy under the mean weights; tied actions share the probability."""
     del config
     signal = observation
     for number, layer in enumerate(vdqn.in_force(state).mean):
         signal = (jax.nn.relu(signal) if number else signal) @ layer.weight + layer.bias
-    best = signal == jnp.max(signal)
-    return best / jnp.sum(best, dtype=signal.dtype)
+    return rules.greedy(signal)

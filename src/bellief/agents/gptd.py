@@ -218,7 +218,5 @@ def update(config: Config, state: State, transition: Transition) -> State:
 def policy(config: Config, state: State, observation: Float[Array, "D"]) -> Float[Array, "A"]:
     """Action probabilities in a state."""
     values = action_values(config, state, observation)
-    best = values == jnp.max(values)
-    greedy = best / jnp.sum(best, dtype=values.dtype)
     chance = config.epsilon if config.explore == "epsilon" else 0.0
-    return (1 - chance) * greedy + chance / values.shape[0]
+    return (1 - chance) * rules.greedy(values) + chance / values.shape[0]

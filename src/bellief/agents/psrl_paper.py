@@ -25,8 +25,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from bellief.agents import agenda, rules
-from bellief.agents import tabular_agent as shared
+from bellief.agents import agenda, rules, tabular_agent
 from bellief.agents.tabular_agent import act, policy, update
 from bellief.beliefs import tabular
 from bellief.errors import require
@@ -74,7 +73,7 @@ class Info(NamedTuple):
 
 def init(key: Key[Array, ""], config: Config, spaces: Spaces) -> State:
     """No data; actions at random until the first plan."""
-    belief, actions = shared.init(key, config, spaces)
+    belief, actions = tabular_agent.init(key, config, spaces)
     return State(belief, actions, jnp.zeros(spaces.states, belief.rewards.mean.dtype))
 
 

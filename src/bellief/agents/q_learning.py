@@ -95,6 +95,4 @@ def update(config: Config, state: State, transition: Transition) -> State:
 
 def policy(config: Config, state: State) -> Float[Array, "S A"]:
     """Greedy, equally often among the best, except for the share of random actions."""
-    best = (state.q_values == jnp.max(state.q_values, axis=-1, keepdims=True)).astype(state.q_values.dtype)
-    greedy = best / jnp.sum(best, axis=-1, keepdims=True)
-    return (1 - config.epsilon) * greedy + config.epsilon / state.q_values.shape[1]
+    return (1 - config.epsilon) * rules.greedy(state.q_values) + config.epsilon / state.q_values.shape[1]

@@ -13,6 +13,8 @@ a key, samples of Q, their mass and the agent's settings that returns a score fo
 ([[0.0, 1.0]], (1, 2))
 >>> rules.argmax(jax.random.key(0), jnp.array([[0.0, 1.0]])).tolist()
 [1]
+>>> rules.greedy(jnp.array([[0.0, 1.0], [2.0, 2.0]])).tolist()
+[[0.0, 1.0], [0.5, 0.5]]
 >>> ties = rules.tie_breakers(jax.random.split(jax.random.key(0), 3), (1, 2), jnp.float32)
 >>> ties.shape, rules.argmax_with(ties[0], jnp.array([[0.0, 1.0]])).tolist()
 ((3, 2), [1])
@@ -74,6 +76,12 @@ RULES: dict[str, Rule] = {
 def argmax(key: Key[Array, ""], scores: Float[Array, "S A"]) -> Int[Array, "S"]:
     """Best action of each state; ties are broken at random, so that an untrained agent is not biased to action 0."""
     return argmax_with(jax.random.uniform(key, scores.shape, scores.dtype), scores)
+
+
+def greedy(values: Float[Array, "*batch A"]) -> Float[Array, "*batch A"]:
+    """Action probabilities: all on the best action, shared evenly where several are."""
+    best = values == jnp.max(values, axis=-1, keepdims=True)
+    return best / jnp.sum(best, axis=-1, keepdims=True, dtype=values.dtype)
 
 
 def tie_breakers(keys: Key[Array, "H"], shape: tuple[int, ...], dtype: jnp.dtype) -> Float[Array, "H S*A"]:

@@ -40,7 +40,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key, UInt32
 
-from bellief.agents import pace, stored_key
+from bellief.agents import pace, rules, stored_key
 from bellief.errors import UserError, require
 from bellief.types import Spaces, Transition, default_precision
 
@@ -235,9 +235,7 @@ def _learn_after_warm_up(
 def policy(config: Config, state: State) -> Float[Array, "S A"]:
     """Greedy under the mean weights; tied actions share the probability."""
     del config
-    values = _mean_values(in_force(state))
-    best = values == jnp.max(values, axis=-1, keepdims=True)
-    return best / jnp.sum(best, axis=-1, keepdims=True, dtype=values.dtype)
+    return rules.greedy(_mean_values(in_force(state)))
 
 
 def learn(

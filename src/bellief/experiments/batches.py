@@ -145,10 +145,10 @@ def by_run(batches: list[dict[str, np.ndarray]], width: int, runs: int) -> "pd.D
     """The batches' columns in one frame, with run numbers in place of lanes, without the runs that were padding."""
     import pandas as pd
 
-    numbers = np.concatenate([columns["lane"] + width * place for place, columns in enumerate(batches)])
-    real = numbers < runs
-    others = {name: np.concatenate([columns[name] for columns in batches]) for name in batches[0] if name != "lane"}
-    return pd.DataFrame({"run": numbers[real]} | {name: column[real] for name, column in others.items()})
+    columns = {name: np.concatenate([one[name] for one in batches]) for name in batches[0]}
+    first = width * np.repeat(np.arange(len(batches)), [len(one["lane"]) for one in batches])
+    frame = pd.DataFrame({"run": columns.pop("lane") + first, **columns})
+    return frame[frame["run"] < runs].reset_index(drop=True)
 
 
 def workers(batches: int, places: placement.Places) -> int:

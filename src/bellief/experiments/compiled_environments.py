@@ -41,10 +41,7 @@ class Tables(NamedTuple):
     start: Float[Array, "S"]
     time_limit: Int[Array, ""]
 
-    @property
-    def shared(self) -> bool:
-        """All runs meet the same table."""
-        return True
+    shared = True  # type: ignore[misc]
 
     def begin(self, key: Key[Array, ""], agent: Any) -> Run:
         """A run in its first state."""
@@ -165,10 +162,7 @@ class Box:
     constants: Any
     environment: BoxEnvironment
 
-    @property
-    def shared(self) -> bool:
-        """Every run has its own constants."""
-        return False
+    shared = False
 
     def begin(self, key: Key[Array, ""], agent: Any) -> BoxRun:
         """A run in its first state."""

@@ -73,18 +73,14 @@ class Program(NamedTuple):
     config: Any
     spaces: Spaces | BoxSpaces
     mesh: Mesh | None
+    platform: str
     replacements: tuple[Replacement, ...]
-
-    @property
-    def platform(self) -> str:
-        """`cpu` or `gpu`."""
-        return "cpu" if self.mesh is None else self.mesh.devices.flat[0].platform
 
 
 def program(agent: Any, config: Any, spaces: Any, mesh: Mesh | None = None) -> Program:
     """A program for an agent on the devices of a mesh, with the replacements that are selected for them."""
-    plain = Program(agent, config, spaces, mesh, ())
-    return plain._replace(replacements=selected(plain.platform))
+    platform = "cpu" if mesh is None else mesh.devices.flat[0].platform
+    return Program(agent, config, spaces, mesh, platform, selected(platform))
 
 
 def traced(function: Any) -> Any:

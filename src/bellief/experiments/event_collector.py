@@ -44,20 +44,15 @@ class Collector:
         elif not isinstance(event, Snapshot):
             self.last = event
 
-    def total(self) -> np.ndarray:
-        """What each run had earned at each reading."""
-        return np.stack([reading.total for reading in self.readings], axis=1)
-
-    def smoothed(self) -> np.ndarray:
-        """The smoothed reward of each run at each reading."""
-        return np.stack([reading.smoothed for reading in self.readings], axis=1)
-
-    def episode_counts(self) -> dict[str, np.ndarray]:
-        """Of continuous states, at each reading of each run: episodes over, those that had ended, their length
-        together, and the smoothed length of the last one.
+    def curves(self) -> dict[str, np.ndarray]:
+        """Of each run at each reading: the total reward, the smoothed reward, and in continuous states the number of
+        finished episodes, of those that the environment ended, their total length, and the smoothed length of the last.
         """
-        names = zip(EPISODE_COUNTS, Survival._fields[1:], strict=True)
-        return {name: np.stack([getattr(one, field) for one in self.survival], axis=1) for name, field in names}
+        found = {"total": [one.total for one in self.readings], "smoothed": [one.smoothed for one in self.readings]}
+        if self.survival:
+            columns = zip(*(one[1:] for one in self.survival), strict=True)
+            found |= dict(zip(EPISODE_COUNTS, map(list, columns), strict=True))
+        return {name: np.stack(columns, axis=1) for name, columns in found.items()}
 
     def policies(self, module: Any, config: Any) -> np.ndarray:
         """Action probabilities that the runs ended with."""

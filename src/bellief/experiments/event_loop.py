@@ -103,13 +103,16 @@ def run_many_events(
         ends[:count], asked[:count] = events[now], planned[now]
         runs, told = advance_and_plan(np.int32(done), ends, asked, np.int32(count), runs)
         added, seen, info = told
-        seen, info = _by_event(seen), _by_event(info)
-        sums = {name: _running(host[name], rows[:, :count]) for name, rows in added.items()}
+        # Sums after each event, added up in float64.
+        sums = {
+            name: np.cumsum(np.column_stack([total, added[name][:, :count]]), axis=1, dtype=total.dtype)[:, 1:]
+            for name, total in host.items()
+        }
         for row, event in enumerate(events[now]):
             if event in readings:
-                yield from read(event, seen(row), {name: rows[:, row] for name, rows in sums.items()})
+                yield from read(event, _column(seen, row), _column(sums, row))
             if asked[row]:
-                yield Plan(event + 1, info(row))
+                yield Plan(event + 1, _column(info, row))
         host = {name: rows[:, -1] for name, rows in sums.items()}
         place, done = place + count, events[now][-1]
         yield Snapshot(done, runs, host)
@@ -117,12 +120,6 @@ def run_many_events(
     yield runs
 
 
-def _running(start: Float[np.ndarray, "runs"], added: Array) -> Float[np.ndarray, "runs events"]:
-    """Sums after each event, added up in float64."""
-    return np.cumsum(np.column_stack([start, added]), axis=1, dtype=start.dtype)[:, 1:]
-
-
-def _by_event(tree: Any) -> Callable[[int], Any]:
-    """A function of an event's number: the tree at that place along the second axis of all leaves."""
-    leaves, structure = jax.tree.flatten(tree)
-    return lambda place: jax.tree.unflatten(structure, [leaf[:, place] for leaf in leaves])
+def _column(tree: Any, number: int) -> Any:
+    """The tree at that place along the second axis of all leaves."""
+    return jax.tree.map(lambda leaf: leaf[:, number], tree)

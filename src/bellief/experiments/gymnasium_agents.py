@@ -18,8 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bellief.beliefs.learned import SIZES
-from bellief.experiments import compiled_steps
-from bellief.experiments import self_scheduled_loop as loop
+from bellief.experiments import compiled_steps, self_scheduled_loop
 from bellief.experiments.compiled_steps import ACT_STREAM, RunKeys
 from bellief.experiments.event_loop import Plan
 from bellief.experiments.self_scheduled_loop import SelfScheduled
@@ -203,23 +202,24 @@ class SelfScheduledAgents:
         return jax.eval_shape(jax.vmap(lambda key: begin(key, program=self.program)), self.keys)
 
 
-begin = jax.jit(compiled_steps.traced(loop.init_agent), static_argnames="program")
+begin = jax.jit(compiled_steps.traced(self_scheduled_loop.init_agent), static_argnames="program")
 
 
 @functools.partial(jax.jit, static_argnames="program", donate_argnames="own")
 @compiled_steps.traced
 def plan(key: RunKeys, step, own: SelfScheduled, observation, program) -> Any:
     """Plan before the step of that number, counted from 1, and choose its action."""
-    own = loop.plan_agent(key, step, own, observation, program)
-    return own, loop.act(key, step, own, observation, program)
+    own = self_scheduled_loop.plan_agent(key, step, own, observation, program)
+    return own, self_scheduled_loop.act(key, step, own, observation, program)
 
 
 @functools.partial(jax.jit, static_argnames="program", donate_argnames="own")
 @compiled_steps.traced
 def learn(key: RunKeys, step, own: SelfScheduled, transition: Transition, observation, program) -> Any:
     """Learn from a transition; whether to plan before the next step, of number `step`, and its action if not."""
-    own = loop.learn(own, transition, program)
-    return own, loop.is_due(own, observation, program), loop.act(key, step, own, observation, program)
+    own = self_scheduled_loop.learn(own, transition, program)
+    due = self_scheduled_loop.is_due(own, observation, program)
+    return own, due, self_scheduled_loop.act(key, step, own, observation, program)
 
 
 class _Lane:

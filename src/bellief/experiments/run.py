@@ -13,7 +13,6 @@ from bellief.envs import Environment
 from bellief.envs.box import BoxEnvironment
 from bellief.errors import UserError, require
 from bellief.experiments.batches import Checkpoints, by_run, run_batches
-from bellief.experiments.event_collector import EPISODE_COUNTS, Collector
 from bellief.experiments.results import RunResult, check_size, reading_steps
 from bellief.experiments.settings import build_config
 from bellief.experiments.task import Case, inform, open_task
@@ -110,14 +109,11 @@ def run(
     ]
     collected = run_batches(case, batches, progress, checkpoints)
 
-    def joined(part: Callable[[Collector], np.ndarray]) -> np.ndarray:
-        return np.concatenate([part(one) for one in collected])[:runs]
-
+    curves = [one.curves() for one in collected]
     policies = np.zeros((runs, 0, 0))
     if task.kind != CONTINUOUS:
         with at_work(places):
-            policies = joined(lambda one: one.policies(module, config))
-    counts = [one.episode_counts() for one in collected] if task.kind == CONTINUOUS else []
+            policies = np.concatenate([one.policies(module, config) for one in collected])[:runs]
     return RunResult(
         env=task.name,
         agent=agent,
@@ -127,13 +123,11 @@ def run(
         settings=dataclasses.asdict(config),
         half_life=half_life,
         step=np.asarray(reading),
-        total=joined(Collector.total),
-        smoothed=joined(Collector.smoothed),
         policies=policies,
         gain=np.array([task.gain(policy) for policy in policies]),
         episodes=by_run([one.episode_columns() for one in collected], width, runs) if task.real else None,
         info=by_run([one.plan_columns() for one in collected], width, runs),
         updates=len(plans),
         seconds=time.perf_counter() - began,
-        **{name: np.concatenate([one[name] for one in counts])[:runs] for name in EPISODE_COUNTS if counts},
+        **{name: np.concatenate([one[name] for one in curves])[:runs] for name in curves[0]},
     )

@@ -77,7 +77,7 @@ def induce(
     """`bbi_paper.induce` with its `mean_q`."""
     del score
     start = method1.start(settings, final, sigma)
-    keys = jax.vmap(lambda one: jax.random.split(one, 4))(jax.random.split(key, horizon))
+    keys = gaussian_induction.step_keys(key, horizon)
     noise = jax.vmap(lambda attempt: gaussian_induction.noise(keys[:, 0], settings, start, attempt))(jnp.arange(2))
     ties = rules.tie_breakers(keys[:, 2], mdps.reward.shape[1:], final.dtype)
     found = run(settings, mdps, start, noise, ties)

@@ -33,6 +33,11 @@ def noise(
     return jax.vmap(lambda key: module.noise(jax.random.fold_in(key, attempt), progress.belief, settings.samples))(keys)
 
 
+def step_keys(key: Key[Array, ""], horizon: int) -> Key[Array, "H 4"]:
+    """The four keys of every step, as `bbi_paper.step_back` splits them."""
+    return jax.vmap(lambda one: jax.random.split(one, 4))(jax.random.split(key, horizon))
+
+
 def direct_weights(
     values: Float[Array, "K S"], utilities: Float[Array, "J L S"], sigma: Float[Array, ""], likelihood: str
 ) -> tuple[Float[Array, "J K"], Bool[Array, "*K"]]:
@@ -94,14 +99,7 @@ def induce(
     score: bbi_paper.Score,
 ) -> tuple[Int[Array, "S"], bbi_paper.Info]:
     """`bbi_paper.induce`."""
-    return _induce(
-        jax.vmap(lambda one: jax.random.split(one, 4))(jax.random.split(key, horizon)),
-        settings,
-        mdps,
-        final,
-        sigma,
-        score,
-    )
+    return _induce(step_keys(key, horizon), settings, mdps, final, sigma, score)
 
 
 def induce_without_repair(
@@ -114,7 +112,7 @@ def induce_without_repair(
     score: bbi_paper.Score,
 ) -> tuple[Int[Array, "S"], bbi_paper.Info]:
     """`bbi_paper.induce` without the repair of weights, and once more with it if any step needed it."""
-    keys = jax.vmap(lambda one: jax.random.split(one, 4))(jax.random.split(key, horizon))
+    keys = step_keys(key, horizon)
 
     def again(found):
         # XLA computes what does not change in a loop before it, needed or not; so the keys depend on what was found.

@@ -87,16 +87,13 @@ class Chunk:
         """What is kept of the chunk."""
         first, task, agent = self.numbers[0], self.case.task, self.case.agent
         runs: dict[str, Any] = {"run": np.asarray(self.numbers, dtype=np.int32)}
-        curves = {"total": gathered.total(), "smoothed": gathered.smoothed()}
-        if task.kind == CONTINUOUS:
-            curves |= gathered.episode_counts()
-        elif hasattr(agent, "policy"):
+        if task.kind != CONTINUOUS and hasattr(agent, "policy"):
             policies = gathered.policies(agent, self.case.config)
             runs["gain"] = np.array([task.gain(policy) for policy in policies])
             runs["actions"] = np.full(len(policies), policies.shape[-1], dtype=np.int32)
             runs["policy"] = [policy.ravel() for policy in policies]
         columns = {
-            parquet_tables.CURVES: parquet_tables.curves(first, np.asarray(self.case.readings), curves),
+            parquet_tables.CURVES: parquet_tables.curves(first, np.asarray(self.case.readings), gathered.curves()),
             parquet_tables.RUNS: runs,
             parquet_tables.PLANS: _by_run(gathered.plan_columns(), first),
         }

@@ -9,13 +9,12 @@ import numpy as np
 
 from bellief.agents.saved_agent import load_agent, save_agent
 from bellief.errors import UserError
-from bellief.testing.programs import Program, read_program, same_program
+from bellief.testing.programs import read_program, same_program
 from bellief.testing.trial import (
     PLAN_STEPS,
     STEPS,
     TOLERANCE,
     Course,
-    Functions,
     Trial,
     difference,
     fast_jit,
@@ -44,15 +43,7 @@ def check_traces(trial: Trial) -> None:
 
 def check_repeats(trial: Trial) -> None:
     """Results depend on the arguments alone: the same program at every trace, the same run after any other runs."""
-    turn, first_key = trial.course.turns[-1], key(0, "act")
-    arguments = {
-        "init": (first_key,),
-        "plan": (first_key, turn.state),
-        "act": (first_key, turn.state, np.int32(turn.observation)),
-        "update": (turn.state, turn.transition),
-        "policy": (turn.state,),
-    }
-    for name, given in arguments.items():
+    for name, given in _arguments(trial).items():
         function = getattr(trial.plain, name)
         if not same_program(function, function, *given):
             raise trial.fail(
@@ -66,9 +57,9 @@ def check_repeats(trial: Trial) -> None:
 
 def check_jit(trial: Trial) -> None:
     """Functions give the same under `jax.jit` and without it, up to rounding."""
-    plain, compiled = (_each_once(trial, functions) for functions in (trial.plain, trial.compiled))
-    for name in plain:
-        path = difference(plain[name], compiled[name], TOLERANCE)
+    for name, given in _arguments(trial).items():
+        plain, compiled = (getattr(functions, name)(*given) for functions in (trial.plain, trial.compiled))
+        path = difference(plain, compiled, TOLERANCE)
         if path is not None:
             raise trial.fail(f"`{name}` gives different results with and without jit, in {path}")
 
@@ -79,7 +70,10 @@ def check_seeding(trial: Trial) -> None:
     Agents that draw nothing and use no key pass. An agent that explores less than about once in fifty steps
     should be checked with settings that make it explore more.
     """
-    programs = _programs(trial)
+    arguments = _arguments(trial)
+    programs = {
+        name: read_program(getattr(trial.plain, name), *arguments[name]) for name in ("init", "plan", "act", "update")
+    }
     for name in ("init", "plan", "act"):
         if programs[name].draws and not programs[name].uses_first:
             raise trial.fail(f"`{name}` draws random numbers without its key, so every run has the same ones")
@@ -195,31 +189,21 @@ def check_extreme_rewards(trial: Trial) -> None:
             raise trial.fail(f"`act` returns a number that is no action after {description}")
 
 
-def _each_once(trial: Trial, functions: Functions) -> dict[str, Any]:
-    """One result of every function. The arguments come from a compiled run, so that rounding does not add up."""
+def _arguments(trial: Trial) -> dict[str, tuple[Any, ...]]:
+    """Arguments for one call of every function. They come from a compiled run, so that rounding does not add up."""
     turn = trial.course.turns[-1]
     return {
-        "init": functions.init(key(0, "init")),
-        "plan": functions.plan(key(0, "plan"), turn.state),
-        "act": functions.act(key(0, "act"), turn.state, np.int32(turn.observation)),
-        "update": functions.update(turn.state, turn.transition),
-        "policy": functions.policy(turn.state),
+        "init": (key(0, "init"),),
+        "plan": (key(0, "plan"), turn.state),
+        "act": (key(0, "act"), turn.state, np.int32(turn.observation)),
+        "update": (turn.state, turn.transition),
+        "policy": (turn.state,),
     }
 
 
 def _same_course(first: Course, second: Course) -> bool:
     trees = [([(turn.info, turn.action) for turn in course.turns], course.state) for course in (first, second)]
     return difference(trees[0], trees[1]) is None
-
-
-def _programs(trial: Trial) -> dict[str, Program]:
-    turn = trial.course.turns[-1]
-    return {
-        "init": read_program(trial.plain.init, key(0, "init")),
-        "plan": read_program(trial.plain.plan, key(0, "plan"), turn.state),
-        "act": read_program(trial.plain.act, key(0, "act"), turn.state, np.int32(0)),
-        "update": read_program(trial.plain.update, turn.state, turn.transition),
-    }
 
 
 def _learn_of_ends(trial: Trial, next_state: int) -> Any:
