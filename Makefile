@@ -50,7 +50,7 @@ test-kills: $(READY)  ## kill sweeps, workers and nodes of Ray, fill disks: the 
 # Compiled as users do. First everything that computes, and then, alone on the machine, what is killed: on busy cores a
 # process may be over before it is killed.
 test-all: $(READY)  ## run all tests, the slow statistical ones too (PYTEST_FLAGS=..., WORKERS=2)
-	@code=0; export JAX_TRACEBACK_IN_LOCATIONS_LIMIT=0 OPENBLAS_NUM_THREADS=1; \
+	@code=0; export JAX_TRACEBACK_IN_LOCATIONS_LIMIT=0; \
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not kills" --durations=20 $(PYTEST_FLAGS) || code=$$?; \
 	$(BIN)/python -m pytest -n 0 -m kills --durations=10 $(PYTEST_FLAGS) || code=$$?; exit $$code
 

@@ -192,7 +192,7 @@ def test_threads(states, times):
     alone = [_answer(seed, states) for seed in range(8)]
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         for _ in range(times):
-            answers = list(pool.map(_answer, range(8), [states] * 8, timeout=120))
+            answers = list(pool.map(_answer, range(8), [states] * 8, timeout=600))
             for one, other in zip(answers, alone, strict=True):
                 np.testing.assert_array_equal(one, other)
 

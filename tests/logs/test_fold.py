@@ -204,6 +204,15 @@ def test_duckdb_never_disagrees_with_the_rows_of_many_files(tmp_path_factory, he
     agree(tmp_path_factory, header, rows, labels, ending)
 
 
+@pytest.mark.parametrize("flags", ["00,1", "00,0", "1,00", "0,00", "2,1", "x,1", "1,x"])
+def test_a_flag_that_is_no_flag_is_refused_beside_one_that_is(tmp_path, flags):
+    """In SQL what is unknown and false is false, so that one column can hide what another one holds."""
+    (tmp_path / "log.csv").write_text(f"state,action,reward,next_state,done,truncated\n0,0,1,0,{flags}\n0,0,1,0,0,0\n")
+    for load in (as_tally, as_transitions):
+        with pytest.raises(UserError, match=r"row 1 has (done|truncated) .*; it must be true or false"):
+            load(tmp_path / "log.csv")
+
+
 @pytest.mark.parametrize("commas", [1, 2, 4])
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 def test_commas_at_the_end_of_a_line_are_no_cells(tmp_path, commas, ending):

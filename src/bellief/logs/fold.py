@@ -173,7 +173,9 @@ def _rows(unit: Unit) -> tuple[str, bool]:
     truncated = flag_expression(*roles["truncated"], is_csv) if "truncated" in roles else "false"
     terminated = flag_expression(*roles["terminated"], is_csv) if "terminated" in roles else "false"
     if "done" in roles:
-        terminated = f"({flag_expression(*roles['done'], is_csv)} and not {truncated})"
+        # `done and not truncated` would be false, not null, where the first is no flag and the second is true.
+        done = flag_expression(*roles["done"], is_csv)
+        terminated = f"(case when {done} then not {truncated} when not {done} then false end)"
     selected = {
         "s": key_expression(*roles["state"]),
         "a": key_expression(*roles["action"]),
