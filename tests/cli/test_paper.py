@@ -40,7 +40,7 @@ def test_specs_are_what_a_sweep_takes(call, tmp_path):
     assert said.code == 0
     assert [path.name for path in (tmp_path / "specs").iterdir()] == ["nchain.yaml"]
     spec = load_spec(tmp_path / "specs" / "nchain.yaml")
-    assert (spec.runs, spec.steps, len(spec.agents)) == (50, 1_000_000, 12)
+    assert (spec.runs, spec.steps, len(spec.agents)) == (50, 1_000_000, 18)
 
 
 def test_other_sizes(call, tmp_path):
