@@ -12,6 +12,7 @@ from bellief.paper.item_files import charts_csv, to_csv
 from bellief.paper.items import DISTANCES, ITEMS
 from bellief.paper.paper_report import build_document
 from bellief.paper.quotes import QUOTES
+from bellief.paper.tasks import Size
 from bellief.report import static_chart
 from bellief.report.document import NOT_REPRODUCED, TOO_SMALL
 from bellief.report.interactive import render
@@ -131,6 +132,7 @@ def test_the_report_has_pictures_first_and_undecided_claims_folded(monkeypatch):
 
 
 def test_other_sizes_than_the_scales_are_told():
-    told = " ".join(summary.smaller_than_scale(PUBLISHED))
-    assert "LavaLake 5x7" in told
-    assert "20 x 1,000,000 instead of 100 x 1,000,000" in told
+    assert summary.smaller_than_scale(PUBLISHED) == []
+    sizes = {**PUBLISHED.sizes, "lavalake": {**PUBLISHED.sizes["lavalake"], "PSRL": Size(20, 1_000)}}
+    told = summary.smaller_than_scale(PUBLISHED._replace(sizes=sizes))
+    assert told == ["LavaLake 5x7 (PSRL) 20 x 1,000 instead of 100 x 1,000,000"]

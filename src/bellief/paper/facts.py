@@ -38,21 +38,22 @@ def sizes_of(folder: Folder, sweep: str) -> dict[str, Size]:
 
 def _sweep_facts(sweep: str, store: Any) -> list[tuple[str, str]]:
     records = [store.store.record(cell.id) for condition in store for cell in condition.cells]
+    if not records:
+        return []
     sizes = Counter((condition.runs, condition.steps) for condition in store if condition.cells)
     facts = [(f"{TASKS[sweep].title}, sizes", ", ".join(f"{runs:,} runs x {steps:,} steps" for runs, steps in sizes))]
     cells = sum(len(condition.setup.cells) for condition in store)
     if len(records) < cells:
         facts.append(("not finished", f"{cells - len(records)} of {cells} cells"))
-    if records:
-        seconds = sum(record.get("seconds", 0.0) for record in records)
-        days = sorted({record["finished"][:10] for record in records})
-        facts += [("seed", str(store.spec.seed)), ("computing time", _duration(seconds))]
-        facts.append(("computed on", days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"))
-        made = [one for record in records for one in record.get("made", [])]
-        for name in ("bellief", "jax", "backend", "device"):
-            versions = sorted({str(one[name]) for one in made if one.get(name)})
-            if versions:
-                facts.append((name, ", ".join(versions)))
+    seconds = sum(record.get("seconds", 0.0) for record in records)
+    days = sorted({record["finished"][:10] for record in records})
+    facts += [("seed", str(store.spec.seed)), ("computing time", _duration(seconds))]
+    facts.append(("computed on", days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"))
+    made = [one for record in records for one in record.get("made", [])]
+    for name in ("bellief", "jax", "backend", "device"):
+        versions = sorted({str(one[name]) for one in made if one.get(name)})
+        if versions:
+            facts.append((name, ", ".join(versions)))
     return facts
 
 
