@@ -39,29 +39,3 @@ def test_the_limit_holds_for_the_last_of_several_users():
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "2"}  # one to begin with would leave nothing to limit
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, env=environment)
     assert done.returncode == 0, done.stderr
-
-
-ANSWERS = """
-import hashlib
-import numpy as np
-from bellief import Transitions, evaluate
-from bellief.evaluation.blas import one_thread
-
-rng = np.random.default_rng(0)
-steps = rng.integers(0, 150, 1800), rng.integers(0, 2, 1800), rng.normal(size=1800), rng.integers(0, 150, 1800)
-
-def answer():
-    found = [evaluate(Transitions.from_arrays(*steps), discount=0.95, draws=10, method=method) for method in METHODS]
-    return [hashlib.sha256(one.samples.tobytes()).hexdigest() for one in found]
-
-METHODS = ("joint", "mean-mdp")
-alone = answer()
-with one_thread():  # as long as another thread of this process solves
-    assert answer() == alone
-"""
-
-
-def test_answers_do_not_depend_on_what_other_threads_do():
-    environment = os.environ | {"OPENBLAS_NUM_THREADS": "2"}
-    done = subprocess.run([sys.executable, "-c", ANSWERS], capture_output=True, text=True, timeout=120, env=environment)
-    assert done.returncode == 0, done.stderr

@@ -41,8 +41,8 @@ def test_what_was_not_computed_has_no_chart():
 
 def test_optimum_of_countable_tasks_only():
     folder = Folder(Path("nowhere"))
-    assert folder.optimum("pendulum") is None
-    assert folder.optimum("nchain") == pytest.approx(3.6768, abs=1e-4)
+    assert folder.results().optimum("pendulum") is None
+    assert folder.results().optimum("nchain") == pytest.approx(3.6768, abs=1e-4)
 
 
 def test_tables_escape_what_their_format_means():

@@ -43,7 +43,7 @@ class Config:
         pace: `scheduled-policy`, or `every-step`, where every step renews the values that are acted on.
 
     >>> from bellief.agents import gptd
-    >>> gptd_values.Config(form="kernel", points=50).explore
+    >>> gptd.Config(form="kernel", points=50).explore
     'epsilon'
     """
 

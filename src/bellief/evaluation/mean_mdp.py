@@ -143,10 +143,8 @@ class MeanMDP(NamedTuple):
             from bellief.evaluation.sparse_chains import incomplete_factors
 
             return chains.Guide(chain.solve(chain.reward, discount), None, incomplete_factors(chain.listed, discount))
-        # With several threads its bits would depend on what else the process computes meanwhile, which may limit them.
-        with one_thread():
-            inverse = np.linalg.inv(np.eye(self.states) - min(discount, 1 - chains.BARELY) * chain.table())
-            return chains.Guide(inverse @ chain.reward, inverse)
+        inverse = np.linalg.inv(np.eye(self.states) - min(discount, 1 - chains.BARELY) * chain.table())
+        return chains.Guide(inverse @ chain.reward, inverse)
 
     def best_actions(self, allowed: Bool[np.ndarray, "S A"], discount: float, rounds: int = 100) -> np.ndarray:
         """The best allowed action in each state, by policy iteration."""
@@ -203,8 +201,7 @@ class _Chain(NamedTuple):
         states, discount = len(constant), min(discount, 1 - chains.BARELY)
         if states <= TABLE_STATES:
             system = np.eye(states) - discount * self.table()
-            with one_thread():  # see `MeanMDP.guide`
-                return np.linalg.solve(system.T if transposed else system, constant)
+            return np.linalg.solve(system.T if transposed else system, constant)
         from scipy.sparse.linalg import LinearOperator, bicgstab
 
         step = self.backward if transposed else self.forward

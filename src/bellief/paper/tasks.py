@@ -203,7 +203,7 @@ def sweep_document(name: str, scale: str, changes: dict[str, Size] | None = None
     >>> from bellief.paper.tasks import sweep_document
     >>> chain = sweep_document("nchain", "quick")
     >>> chain["environments"], len(chain["agents"])
-    (['nchain'], 12)
+    (['nchain'], 18)
     """
     task, changes = TASKS[name], changes or {}
     usual = changes.get(name, task.sizes[scale])
