@@ -1,5 +1,6 @@
 """An address at which no Ray cluster answers is refused in one sentence, and within seconds."""
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -35,9 +36,11 @@ def server():
                 except OSError:
                     return
                 sockets.append(connection)
-                connection.sendall(answer)
-                if answer:
-                    connection.shutdown(socket.SHUT_WR)
+                # A client that has seen enough may be gone.
+                with contextlib.suppress(OSError):
+                    connection.sendall(answer)
+                    if answer:
+                        connection.shutdown(socket.SHUT_WR)
 
         threading.Thread(target=serve, daemon=True).start()
         return f"127.0.0.1:{listening.getsockname()[1]}"
