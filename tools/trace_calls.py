@@ -1,6 +1,8 @@
 """How many functions and files of Bellief one call passes through.
 
     python tools/trace_calls.py run                       # bellief.run("nchain", "bbi-paper")
+    python tools/trace_calls.py evaluate                  # bellief.evaluate("example:clinic")
+    python tools/trace_calls.py sweep                     # a sweep of one cell; what its worker does is not counted
     python tools/trace_calls.py "bellief.run('nchain')"   # any expression
 
 Counts distinct functions (nested functions and comprehensions included) that are entered in any thread, importing
@@ -8,12 +10,25 @@ excluded: everything is imported, and compiled, by a first call that is not coun
 """
 
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
 CALLS = {
+    "evaluate": "bellief.evaluate('example:clinic')",
+    "sweep": "sweep_one_cell()",
     "run": "bellief.run('nchain', 'bbi-paper', 100, 2, settings={'horizon': 3, 'mdps': 2, 'samples': 3, 'utility_samples': 2})",
 }
+
+
+def sweep_one_cell() -> None:
+    """Compute one run of 20 steps into a folder that is removed afterwards."""
+    from bellief.sweeps.spec import Spec
+    from bellief.sweeps.sweep import run_sweep
+
+    spec = Spec(name="one", steps=20, runs=1, environments=["nchain"], agents=["psrl-paper"])
+    with tempfile.TemporaryDirectory() as folder:
+        run_sweep(spec, Path(folder) / "one")
 
 
 def trace(expression: str) -> tuple[set, set, int]:
