@@ -194,8 +194,10 @@ SECOND_READINGS: dict[str, str] = {
     "stable": "Both the last half and the whole curve on its logarithmic axis were looked at, and of lists both with "
     "and without an order.",
     "vdqn-unstable": "Both the last half and the whole curve on its logarithmic axis were looked at.",
-    "outperforms": "Of the discrete tasks together it holds: BBI is far ahead on both lakes, and nowhere behind by "
-    "more than the error.",
+    "outperforms": "On LavaLake 5x7 BBI is far ahead of VDQN in each of the three ways of following the schedule. On "
+    "NChain and DoubleLoop VDQN that learns at every step earns as much. On LavaLake 10x10 it is ahead of BBI in the "
+    "first 10,000 steps; over 100,000 steps (20 runs on a GPU) BBI is ahead by 59% of the optimum, interval 26 to 94%, "
+    "so that claims about this lake are judged from 50,000 steps on.",
     "bss-worse": "Looked at after equal numbers of steps and at the end of each curve, where BSS has a hundredth of "
     "the others' steps.",
 }
