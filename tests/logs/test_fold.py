@@ -302,7 +302,7 @@ def test_threads_and_processes(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:os.fork:RuntimeWarning")  # JAX's, if it is loaded
 def test_other_processes(tmp_path, method):
     path = write(random_frame(200), tmp_path / "log.parquet")
     alone = as_tally(path)
