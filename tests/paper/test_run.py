@@ -159,7 +159,9 @@ def test_every_item_end_to_end(tmp_path):
     without = {item.kind for item in ITEMS.values() if not any(stem.startswith(item.stem) for stem in stems)}
     assert without == {STATEMENTS}
     rows = json.loads(done.stdout)["claims"]
-    assert not [row for row in rows if "not computed" in row["note"]]
+    # At this scale weights have no later part to be compared with.
+    notes = {row["note"] for row in rows if "not computed" in row["note"]}
+    assert notes == {"not computed: no run is longer than 1,000 steps"}
 
 
 def test_interrupted_and_resumed(made, tmp_path):
