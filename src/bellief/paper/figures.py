@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Variants of BBI that the paper leaves open.
+# Variants of BBI that the paper leaves open, and the five tasks.
 _VARIANTS = ("#a6761d", "#7570b3", "#e7298a", "#66a61e", "#1b9e77")
 _SHADES = ("#f4a582", "#e8743b", "#b5440a", "#6b2500")
 
@@ -121,10 +121,8 @@ def weights_figure(chart: Chart) -> "Figure":
     """The share of mended plans by task."""
     figure = style.new_figure(7.6, 3.8)
     axes = figure.add_subplot()
-    for curve in chart.curves:
-        axes.plot(
-            curve.x, curve.mean, marker="o", markersize=3.5, color=style.colour_of(curve.label), label=curve.label
-        )
+    for curve, colour in zip(chart.curves, _VARIANTS, strict=False):
+        axes.plot(curve.x, curve.mean, marker="o", markersize=3.5, color=colour, label=curve.label)
     _dress(axes, chart)
     axes.set_ylim(0, max(0.05, 1.05 * max(share for curve in chart.curves for share in curve.mean)))
     axes.set_title(chart.title, size=style.FONT_SIZE + 0.5, color=style.INK, loc="left")
